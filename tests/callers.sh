@@ -22,6 +22,7 @@ model_logits logits of a training pass, beside PyTorch's
 paged_step_logits logits of a step, beside PyTorch's
 peft_load parts of an adapter, one by one
 web_config_parse one file's text, for the fuzzer
+weights_load tensors of a model in host memory
 LIST
 }
 LC_ALL=C

@@ -75,7 +75,7 @@ without archive "$(unit $rendered) src/report/libassay-plot.so" "$rendered" src/
 without screen "$(unit watch_screen)" "watch_screen" src/watch/libassay-screen.so
 without mpi "$(unit vendor_lib) fakes src/report/libassay-plot.so" "vendor_lib" src/team/libassay-mpi.so
 without tensorboard "$(unit train_events)" "train_events" src/train/tensorboard/event.pb-c.h
-without tokenizer "$(unit core_text)" core_text "src/libassay.a.p/*pretoken.c.o"
+without tokenizer "$(unit core_text)" core_text "src/text/tokenizer/libunicode.a.p/*pretoken.c.o"
 without tests "tests/fuzz/replay_tree" "fuzz_tree" tests/unit/test_core_opt
 # The last: nothing compiles the kernels again.
 devices="gpu matmul meter_gpu vendor_headers"

@@ -27,7 +27,7 @@ static const char *const hows[] = {"auto", LAUNCH_HOWS(X) NULL};
 static const struct opt opts[] = {
 	OPT_ROW(struct launch_opts, how, .name = "how", .preset = "auto", .choices = hows,
 		.help = "how to start the ranks; auto: ssh if hosts are given, slurm with --nodes if sbatch is "
-			"installed, otherwise this node only"),
+			"installed, otherwise this node only, by mpirun for training on CPUs"),
 	OPT_ROW(struct launch_opts, nodes, .name = "nodes", .also = "nnodes", .max = 65536,
 		.help = "number of nodes; 0: one per host, or 1"),
 	OPT_ROW(struct launch_opts, hosts, .name = "hosts", .also = "host nodelist", .shown = "LIST",
@@ -210,6 +210,16 @@ static enum status take_counts(struct launch_plan *p, const struct launch_opts *
 	return st;
 }
 
+/* Ranks without a GPU communicate by MPI, which mpirun or srun --mpi=pmix must start. */
+static void choose_mpi(struct launch_plan *p, const struct launch_opts *o)
+{
+	if (p->gpus || p->nodes * p->ranks < 2 || !launch_words_mpi(&p->words))
+		return;
+	p->mpi = true;
+	if (o->how == HOW_AUTO && p->how == LAUNCH_PLAIN)
+		p->how = LAUNCH_MPIRUN;
+}
+
 /* Finds the environment variables for this machine or a recorded one; none if the nodes are other
  * machines. */
 static enum status take_rows(struct filled *f, const struct launch_opts *o, const struct command_context *c,
@@ -270,6 +280,8 @@ static enum status fill(struct filled *f, const struct launch_opts *o, const str
 		st = check_options(p, o, err);
 	if (!st)
 		st = take_counts(p, o, c, err);
+	if (!st)
+		choose_mpi(p, o);
 	if (!st)
 		st = launch_words_single(&p->words, p->nodes * p->ranks, err);
 	if (!st)

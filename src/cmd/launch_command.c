@@ -98,3 +98,10 @@ enum status launch_words_single(const struct opt_words *words, unsigned ranks, s
 			 "use one (--ranks-per-node 1), or run assay %s without launch",
 			 cmd->name, ranks, cmd->name);
 }
+
+bool launch_words_mpi(const struct opt_words *words)
+{
+	const struct command *cmd = find(words->word[0]);
+
+	return cmd && cmd->mpi_on_cpus;
+}

@@ -10,4 +10,6 @@
 enum status launch_command_check(const struct opt_words *words, const char *who, struct error *err);
 /* BAD_INPUT if the command runs as one process only and more than one rank is requested. */
 enum status launch_words_single(const struct opt_words *words, unsigned ranks, struct error *err);
+/* Whether the command's ranks communicate by MPI if they have no GPU. */
+bool launch_words_mpi(const struct opt_words *words);
 #endif

@@ -236,7 +236,9 @@ enum status engine_submit(struct engine *e, const struct engine_request *r, stru
 	if (!r->grammar)
 		return submit(e, r, NULL, err);
 	if (!e->compiling) {
-		error_set(&why, STATUS_UNSUPPORTED, "this engine runs without grammars: the model's files name no token that ends a text");
+		error_set(
+			&why, STATUS_UNSUPPORTED,
+			"this engine runs without grammars: the model's files name no token that ends a text");
 		return refuse(e, r, &why, err);
 	}
 	return compile_queue_add(e->compiling, r, err);

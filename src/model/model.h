@@ -17,6 +17,7 @@ struct model_options {
 	bool separate;			/* never fuse the GEMMs of adapters and their linear layers */
 	bool inference;			/* allocate neither gradient nor moments */
 	int64_t positions;		/* length of the longest sequence */
+	struct params_format states;	/* of what is trained */
 	/* For inference: matrices that this file has in quantized blocks (Q8_0, Q4_0, Q4_1) stay quantized,
 	 * and if the back end is invariant, matrices in BF16 and F16 keep their type. NULL: all weights
 	 * become numbers of the back end's type. It must outlive model_place. */
@@ -24,6 +25,9 @@ struct model_options {
 	/* For inference: lora is made of this number of adapters, each of rank lora->rank / owners. 0 and 1:
 	 * one adapter. */
 	int32_t owners;
+	/* For training: which layers' linear layers compute in FP8 (docs/explanation/design/fp8.md). NULL: none.
+	 * [shape.layers], lent until model_create returns. */
+	const bool *fp8;
 	/* How matrices of the layers are stored. E4M3_ROWS: for inference on a GPU with few_rows. BNB4: for
 	 * training with an adapter. */
 	struct storage storage;
@@ -32,8 +36,9 @@ struct model_options {
 struct model {
 	struct shape shape;
 	struct peft_config lora; /* rank 0: no adapter */
-	bool full, inference, separate;
+	bool full, inference, separate, fp8;
 	struct storage storage;
+	struct mat overflows; /* FP8 only: I32 [1, layers * LAYER_OVERFLOWS], linear->overflows of all layers */
 	/* Adapters and linear layers are in fused form (model/decoder/linear.h); decided by model_place. */
 	bool extended;
 	int64_t positions;
@@ -55,13 +60,17 @@ struct model {
 enum status model_create(struct model **m, const struct shape *shape, const struct model_options *options,
 			 struct error *err);
 void model_release(struct model *m);
+/* Counts of one layer: inputs and gradients of each of its linear layers. The name of the one with index i of
+ * model.overflows, such as "layer 3, gradients of down". */
+enum { LAYER_OVERFLOWS = 8 };
+void model_overflow_name(char out[64], int64_t i);
 /* Allocates everything that outlives a pass: weights, tables, the flat vector. */
 enum status model_place(struct model *m, struct backend *back, struct error *err);
 
 /* Where the base model's numbers come from. */
 struct model_source {
-	const struct weights *weights;
-	bool random; /* random numbers instead of the files' */
+	const struct weights *weights; /* NULL: none, with `random` */
+	bool random;		       /* random numbers instead of the files' */
 	uint64_t seed;
 };
 /* Loads the base model. Layers that are stored in another form are loaded into a slot one after the other,
@@ -87,11 +96,17 @@ enum status model_refresh(struct model *m, struct backend *back, struct error *e
 /* Merges the adapters into the base weights, for generation. */
 enum status model_merge(struct model *m, struct backend *back, struct error *err);
 
+/* On a GPU: copies in E4M3 of a layer's matrices that GEMMs in FP8 read. They have one place, shared by all, because
+ * each is read before the next one is written. */
+struct layer_fp8 {
+	struct mat n1, n2, h, gate_up; /* gate_up: of its gradient */
+};
 /* Matrices that a forward pass saves for backward. They are allocated for the batch and released by
  * arena_reset. */
 struct saved {
 	enum recompute mode;
 	struct layer_saved *layer; /* [layers] */
+	struct layer_fp8 *fp8;	   /* [layers] */
 	struct mat out;		   /* output of the last layer */
 };
 /* Allocates the list of layers. Owner: caller, saved_release. */
@@ -106,6 +121,9 @@ struct pass {
 	uint64_t dropout_seed;
 	bool dropout;	    /* with the adapter's dropout rate; false in evaluation */
 	int64_t head_chunk; /* rows of logits per chunk; 0: 1024, on a GPU 4096 */
+	/* Called after the backward pass of each layer has been enqueued; NULL: not. */
+	enum status (*layer_done)(void *arg, int64_t layer, struct error *err);
+	void *layer_done_arg;
 };
 /* Allocates the saved matrices and runs all layers. */
 enum status model_forward(const struct pass *p, struct error *err);

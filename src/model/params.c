@@ -2,6 +2,29 @@
 #include <stdlib.h>
 #include "model/tensor/matrix.h"
 #include "model/params.h"
+#include "model/backend/ops.h"
+
+const char *moments_name(enum moments moments)
+{
+	static const char *const names[] = {
+#define X(name, word) word,
+		MOMENTS_LIST(X)
+#undef X
+	};
+
+	return names[moments];
+}
+
+const char *master_name(enum master master)
+{
+	static const char *const names[] = {
+#define X(name, word) word,
+		MASTER_LIST(X)
+#undef X
+	};
+
+	return names[master];
+}
 
 enum status params_add(struct params *p, const char *name, int64_t rows, int64_t cols, float decay,
 		       struct error *err)
@@ -28,24 +51,125 @@ enum status params_add(struct params *p, const char *name, int64_t rows, int64_t
 	return STATUS_OK;
 }
 
+/* Gives each parameter its place in the scales or among the small tensors. */
+static void place_blocks(struct params *p, int64_t *blocks, int64_t *small)
+{
+	for (int i = 0; i < p->count; i++) {
+		struct param *one = &p->table[i];
+		const int64_t count = one->rows * one->cols;
+
+		one->is_small = count < PARAMS_8BIT_LEAST;
+		one->state = (size_t)(one->is_small ? *small : *blocks);
+		*(one->is_small ? small : blocks) +=
+			one->is_small ? count : (count + ADAMW_BLOCK - 1) / ADAMW_BLOCK;
+	}
+}
+
+static enum status place_moments(struct params *p, struct arena *a, enum dtype dtype, struct error *err)
+{
+	static const enum dtype types[] = {
+		[MOMENTS_F32] = DTYPE_F32, [MOMENTS_BF16] = DTYPE_BF16, [MOMENTS_8BIT] = DTYPE_U8};
+	const enum dtype of = p->format.moments ? types[p->format.moments] : dtype;
+	int64_t blocks = 0, small = 0;
+	enum status st = STATUS_OK;
+
+	if (p->format.moments == MOMENTS_8BIT)
+		place_blocks(p, &blocks, &small);
+	p->m = p->v = (struct mat){.rows = 1, .cols = (int64_t)p->length, .dtype = of};
+	p->m_scale = p->v_scale = (struct mat){.rows = blocks > 0, .cols = blocks, .dtype = DTYPE_F32};
+	p->m_small = p->v_small = (struct mat){.rows = small > 0, .cols = small, .dtype = DTYPE_F32};
+	for (int i = PARAMS_STATE_m; !st && i < PARAMS_STATE_COUNT; i++) {
+		struct mat *one = params_state(p, (enum params_state)i);
+
+		if (i != PARAMS_STATE_rest && one->rows)
+			st = arena_mat(a, MEM_OPTIMISER, one, "moments of the optimizer", err);
+	}
+	return st;
+}
+
 enum status params_place(struct params *p, struct arena *a, enum dtype dtype, enum dtype live, bool trained,
 			 struct error *err)
 {
-	const struct mat flat = {.rows = 1, .cols = (int64_t)p->length, .dtype = dtype};
+	const bool whole = p->format.master == MASTER_F32;
+	const enum dtype weight = whole ? dtype : DTYPE_BF16;
+	const struct mat flat = {.rows = 1, .cols = (int64_t)p->length, .dtype = weight};
 	enum status st;
 
-	p->master = p->grad = p->m = p->v = flat;
-	p->live = (struct mat){.rows = p->length && live != dtype, .cols = (int64_t)p->length, .dtype = live};
+	if (dtype != DTYPE_F32 && (!whole || p->format.moments))
+		return error_set(err, STATUS_BUG, "optimizer states of %s for parameters in %s",
+				 moments_name(p->format.moments), dtype_name(dtype));
+	p->master = p->grad = flat;
+	p->live =
+		(struct mat){.rows = p->length && live != weight, .cols = (int64_t)p->length, .dtype = live};
+	p->rest = (struct mat){
+		.rows = p->format.master == MASTER_SPLIT, .cols = (int64_t)p->length, .dtype = DTYPE_I16};
 	st = arena_mat(a, MEM_TRAINED, &p->master, "trained parameters", err);
+	if (!st && p->rest.rows)
+		st = arena_mat(a, MEM_TRAINED, &p->rest, "lower halves of the trained parameters", err);
 	if (!st && p->live.rows)
 		st = arena_mat(a, MEM_TRAINED, &p->live, "live copy of the trained parameters", err);
 	if (!st && trained)
 		st = arena_mat(a, MEM_GRADIENT, &p->grad, "gradient", err);
-	if (!st && trained)
-		st = arena_mat(a, MEM_OPTIMISER, &p->m, "first moments", err);
-	if (!st && trained)
-		st = arena_mat(a, MEM_OPTIMISER, &p->v, "second moments", err);
-	return st;
+	return st || !trained ? st : place_moments(p, a, dtype, err);
+}
+
+const char *params_state_name(enum params_state which)
+{
+	static const char *const names[] = {
+#define X(name, word) word,
+		PARAMS_STATES(X)
+#undef X
+	};
+
+	return names[which];
+}
+
+struct mat *params_state(struct params *p, enum params_state which)
+{
+	struct mat *const all[] = {
+#define X(name, ...) &p->name,
+		PARAMS_STATES(X)
+#undef X
+	};
+
+	return all[which];
+}
+
+uint64_t params_state_bytes(const struct params *p, enum params_state which)
+{
+	const struct mat *const all[] = {
+#define X(name, ...) &p->name,
+		PARAMS_STATES(X)
+#undef X
+	};
+
+	return dtype_bytes(all[which]->dtype, (uint64_t)(all[which]->rows * all[which]->cols));
+}
+
+struct params_range params_range(const struct params *p, const struct param *param, enum params_state which)
+{
+	const size_t count = (size_t)(param->rows * param->cols);
+	const bool scale = which == PARAMS_STATE_m_scale || which == PARAMS_STATE_v_scale;
+	const bool small = which == PARAMS_STATE_m_small || which == PARAMS_STATE_v_small;
+
+	if (!params_state_bytes(p, which) || (scale && param->is_small) || (small && !param->is_small))
+		return (struct params_range){0};
+	if (scale)
+		return (struct params_range){param->state, (count + ADAMW_BLOCK - 1) / ADAMW_BLOCK};
+	return (struct params_range){small ? param->state : param->offset, count};
+}
+
+void params_master(const struct params *p, size_t first, size_t count, float *out)
+{
+	const uint16_t *half = p->master.data;
+	const int16_t *rest = p->rest.data;
+
+	if (p->format.master == MASTER_F32) {
+		memcpy(out, (const float *)p->master.data + first, count * sizeof(*out));
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		out[i] = params_join(half[first + i], p->rest.rows ? rest[first + i] : 0);
 }
 
 const struct param *params_find(const struct params *p, const char *name)
@@ -66,7 +190,7 @@ struct mat params_view(const struct mat *flat, const struct param *param)
 
 size_t params_at(const struct params *p, const struct mat *part)
 {
-	return ((uintptr_t)part->data - (uintptr_t)p->master.data) / sizeof(float);
+	return ((uintptr_t)part->data - (uintptr_t)p->master.data) / dtype_bytes(p->master.dtype, 1);
 }
 
 void params_release(struct params *p)

@@ -293,29 +293,22 @@ S
 ok "sbatch that says no number" expect 2 launch --nodes 2 --ranks-per-node 1 -- __team
 ok ".. is quoted" says 'sbatch printed "welcome to the cluster' err
 
-# Training on several ranks: each would begin a run of its own in one folder.
-for how in plain mpirun 'slurm --nodes 2' 'ssh --hosts a,b'; do # shellcheck disable=SC2086
-	ok "several ranks of train are refused, $how" expect 64 launch --how $how --ranks-per-node 4 -- train run.yaml --out together
-	ok ".. with the reason" says 'train after -- does not work on several ranks yet, and [48] are requested' err
-	ok ".. before anything starts" [ ! -e together ]
-done
+# Commands that do all of their work on each rank are refused on several.
 ok "several ranks of generate are refused" expect 64 launch --how plain --ranks-per-node 4 -- generate model text
 ok ".. with the reason" says 'generate after -- does not work on several ranks yet, and 4 are requested' err
-ok ".. a script of them is not shown either" expect 64 launch --print --how slurm --nodes 2 --ranks-per-node 1 -- train run.yaml
-ok ".. one rank may train" expect 0 launch --print --how plain --ranks-per-node 1 -- train run.yaml
-among() { # VARIABLES..: train that finds itself one of four ranks
-	rm -rf together
-	env "$@" "$assay" train run.yaml --out together > out 2> err
-	[ $? = 64 ] && says 'train does not support several ranks yet, but this is rank 1 of 4, started by' err && [ ! -e together ]
-}
-ok "train finds torchrun's ranks" among RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 MASTER_ADDR=127.0.0.1
-ok "Open MPI's" among OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4
-ok "MPICH's" among PMI_RANK=1 PMI_SIZE=4
-ok "Slurm's" among SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_ID=0
-ok "and ours" among ASSAY_RANK=1 ASSAY_SIZE=4
+ok ".. a script of them is not shown either" expect 64 launch --print --how slurm --nodes 2 --ranks-per-node 1 -- generate model text
+ok ".. one rank may" expect 0 launch --print --how plain --ranks-per-node 1 -- generate model text
 ok "generate is refused as one of four ranks too" env RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 \
 	sh -c '"$0" generate none hello > out 2> err; [ $? = 64 ]' "$assay"
 ok ".. with the reason" says 'generate does not support several ranks yet, but this is rank 1 of 4, started by' err
+
+# Training on CPU ranks needs MPI, so launch starts them by mpirun, and Slurm's script asks for it.
+ok "ranks of train without GPUs are started by mpirun" expect 0 launch --print --gpus-per-node 0 --ranks-per-node 4 -- train run.yaml
+ok ".. as the script shows" says 'mpirun -n 4' out
+ok ".. by srun with PMIx in a job of Slurm" expect 0 launch --print --how slurm --nodes 2 --gpus-per-node 0 --ranks-per-node 2 -- train run.yaml
+ok ".. as the script shows" says 'srun.*--mpi=pmix' out
+ok "ranks with a GPU each need no MPI" expect 0 launch --print --how slurm --nodes 2 --gpus-per-node 4 -- train run.yaml
+ok ".. as the script shows" sh -c '! grep -q "srun.*--mpi=" out'
 
 # timeout(1) sends TERM to the launcher and then to its group: that is one request, and the report is written.
 small_suite

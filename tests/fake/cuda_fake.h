@@ -19,7 +19,7 @@ CUDA_FUNCTIONS(X)
 			return (CUresult)staged_code;                                                        \
 	} while (0)
 
-enum { ARGS_MAX = 1024, DEVICES = 16 };
+enum { ARGS_MAX = 2048, DEVICES = 16 };
 
 struct CUkern_st {
 	char entry[64];

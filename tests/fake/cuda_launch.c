@@ -192,6 +192,8 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!strcmp(k->entry, "spin"))
 		size = sizeof(struct spin_args);
+	if (size > sizeof(o.args))
+		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(o.args, params[0], size);
 	return fake_enqueue(s, &o);
 }

@@ -45,7 +45,7 @@ struct kernel_group {
 typedef enum status kit_one(struct kit *k, const struct kernel_case *c, struct error *err);
 
 extern const struct kernel_group group_attention, group_attention_backward, group_attention_lists,
-	group_attention_sparse, group_clock, group_collective, group_data, group_decode, group_hbm,
+	group_attention_sparse, group_bnb4, group_clock, group_collective, group_data, group_decode, group_hbm,
 	group_link, group_memory, group_mma, group_operand, group_paged, group_sample, group_skinny, group_step,
 	group_train;
 

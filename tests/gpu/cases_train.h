@@ -8,12 +8,12 @@
 #include "cases.h"
 #include "ref.h"
 
-enum number { NUMBER_BF16, NUMBER_F32, NUMBER_F64, NUMBER_I32, NUMBER_BYTE };
+enum number { NUMBER_BF16, NUMBER_F32, NUMBER_F64, NUMBER_I32, NUMBER_BYTE, NUMBER_I16, NUMBER_E4M3 };
 enum use { USE_IN, USE_ADDED, USE_OUT }; /* out: poisoned before the launch */
 enum { TRAIN_OPERANDS = 10, TRAIN_ARGS = 160 };
 
 /* How far a result may be from its reference: |found - expected| <= relative |expected| + of_rms * rms of all
- * expected; of BF16 at most a hundredth of the elements (and two) may be off by more than 1e-4 rms. All 0:
+ * expected; of BF16 and bytes at most a hundredth of the elements (and two) may be off by more than 1e-4 rms. All 0:
  * bit-equal. */
 struct tolerance {
 	double relative, of_rms;
@@ -33,6 +33,7 @@ struct operand {
 	/* Fills it where it has addresses of other operands in it: the host's, or the device's. */
 	void (*table)(const struct train_build *b, const struct operand *o, bool host, void *out);
 	struct tolerance tolerance;
+	double outliers; /* share of the elements that may be out of the tolerance, beyond two */
 	/* the runner's */
 	unsigned char *host, *before, *found; /* the reference's; what both began with; the kernel's */
 	struct guarded device;
@@ -83,8 +84,8 @@ struct train_maker {
 	train_make *make;
 };
 /* By file of kernels; NULL ends. */
-extern const struct train_maker makers_train_norm[], makers_train_rows[], makers_train_flat[],
-	makers_train_attention[], makers_step[];
+extern const struct train_maker makers_train_norm[], makers_train_rows[], makers_train_flat[], makers_train_fp8[],
+	makers_train_attention[], makers_train_states[], makers_step[];
 
 /* A matrix operand by the case's flags: plain, sliced or odd. Returns it for what else is to be said. */
 struct operand *train_operand(struct train_build *b, const char *name, size_t at, enum number type,

@@ -83,15 +83,16 @@ static int32_t token(const struct train_build *b, int64_t i)
 
 static void embed_bwd(struct train_build *b)
 {
-	const struct train_embed_bwd_args a = {.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols};
+	const struct train_embed_bwd_args a = {
+		.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols, .bf16 = b->flags & TRAIN_A ? 1 : 0};
 	struct operand *o;
 
 	begin(b, &a, sizeof(a));
 	b->grid[0] = (unsigned)b->rows;
 	matrix(b, "dx", OF(embed_bwd, dx), OF(embed_bwd, ld_dx), NUMBER_BF16, b->rows, b->cols, USE_IN);
-	o = matrix(b, "dtable", OF(embed_bwd, dtable), OF(embed_bwd, ld_dtable), NUMBER_F32, 20, b->cols,
-		   USE_ADDED);
-	o->tolerance = f32;
+	o = matrix(b, "dtable", OF(embed_bwd, dtable), OF(embed_bwd, ld_dtable),
+		   a.bf16 ? NUMBER_BF16 : NUMBER_F32, 20, b->cols, USE_ADDED);
+	o->tolerance = a.bf16 ? once : f32;
 	o = train_operand(b, "token", OF(embed_bwd, token), NUMBER_I32, b->rows, 1, USE_IN);
 	o->number = token;
 	o->ld = 1;
@@ -158,7 +159,8 @@ static void column_sums(struct train_build *b)
 
 static void sums_add(struct train_build *b)
 {
-	const struct train_sums_args a = {.count = (uint64_t)b->rows, .cols = (uint64_t)b->cols};
+	const struct train_sums_args a = {
+		.count = (uint64_t)b->rows, .cols = (uint64_t)b->cols, .bf16 = b->flags & TRAIN_A ? 1 : 0};
 	struct operand *o;
 
 	begin(b, &a, sizeof(a));
@@ -166,8 +168,9 @@ static void sums_add(struct train_build *b)
 	o = train_operand(b, "sums", offsetof(struct train_sums_args, sums), NUMBER_F32, b->rows, b->cols,
 			  USE_IN);
 	o->ld = b->cols;
-	o = train_operand(b, "out", offsetof(struct train_sums_args, out), NUMBER_F32, 1, b->cols, USE_ADDED);
-	o->tolerance = f32;
+	o = train_operand(b, "out", offsetof(struct train_sums_args, out), a.bf16 ? NUMBER_BF16 : NUMBER_F32, 1,
+			  b->cols, USE_ADDED);
+	o->tolerance = a.bf16 ? once : f32;
 }
 
 static void random_rows(struct train_build *b)

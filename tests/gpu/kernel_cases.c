@@ -17,6 +17,7 @@ static const struct kernel_group *const groups[] = {
 	&group_attention_backward,
 	&group_attention_lists,
 	&group_attention_sparse,
+	&group_bnb4,
 	&group_clock,
 	&group_collective,
 	&group_data,

@@ -7,6 +7,7 @@ const struct ref_row *ref_find(const char *entry)
 						      ref_attention_lists,
 						      ref_attention_own,
 						      ref_attention_sparse,
+						      ref_bnb4,
 						      ref_collective,
 						      ref_memory,
 						      ref_data,
@@ -21,12 +22,14 @@ const struct ref_row *ref_find(const char *entry)
 						      ref_train_attention,
 						      ref_train_attention_f32,
 						      ref_train_flat,
+						      ref_train_fp8,
 						      ref_train_loss,
 						      ref_train_loss_f32,
 						      ref_train_norm,
 						      ref_train_norm_f32,
 						      ref_train_rows,
-						      ref_train_rows_f32};
+						      ref_train_rows_f32,
+						      ref_train_states};
 
 	for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++) {
 		for (const struct ref_row *r = files[f]; r->entry; r++) {

@@ -65,11 +65,50 @@ static void scatter_add(const char *entry, struct ref_grid grid, const void *arg
 	}
 }
 
+/* The rows of one token among TRAIN_THREADS positions from `first` on. */
+static double of_token(const struct train_embed_bwd_args *a, int32_t token, int64_t first, int64_t j, bool *any)
+{
+	double sum = 0;
+
+	*any = false;
+	for (int64_t t = first; t < first + TRAIN_THREADS && t < a->rows; t++)
+		if (AT(const int32_t, a->token)[t] == token) {
+			sum += ref_bf16(a->dx, t * a->ld_dx + j);
+			*any = true;
+		}
+	return sum;
+}
+
+/* In BF16 the sum is rounded where the kernel does: after each TRAIN_THREADS positions from a token's first. */
+static void embed_bwd_bf16(const struct train_embed_bwd_args *a)
+{
+	for (int64_t own = 0; own < a->rows; own++) {
+		const int32_t token = AT(const int32_t, a->token)[own];
+		bool is_first = true;
+
+		for (int64_t t = 0; t < own; t++)
+			is_first = is_first && AT(const int32_t, a->token)[t] != token;
+		for (int64_t first = own; is_first && first < a->rows; first += TRAIN_THREADS)
+			for (int64_t j = 0; j < a->cols; j++) {
+				const int64_t to = token * a->ld_dtable + j;
+				bool any;
+				const double sum = of_token(a, token, first, j, &any);
+
+				if (any)
+					ref_put_bf16(a->dtable, to, ref_bf16(a->dtable, to) + sum);
+			}
+	}
+}
+
 static void embed_bwd(const char *entry, struct ref_grid grid, const void *args)
 {
 	const struct train_embed_bwd_args *a = args;
 
 	(void)entry, (void)grid;
+	if (a->bf16) {
+		embed_bwd_bf16(a);
+		return;
+	}
 	EACH(a, t, j, a->cols)
 	AT(float, a->dtable)
 	[AT(const int32_t, a->token)[t] * a->ld_dtable + j] += (float)ref_number(a->dx, t * a->ld_dx + j);
@@ -156,7 +195,10 @@ static void sums_add(const char *entry, struct ref_grid grid, const void *args)
 
 		for (uint64_t i = 0; i < a->count; i++)
 			sum += (double)AT(const float, a->sums)[i * a->cols + j];
-		AT(float, a->out)[j] += (float)sum;
+		if (a->bf16)
+			ref_put_bf16(a->out, (int64_t)j, ref_bf16(a->out, (int64_t)j) + sum);
+		else
+			AT(float, a->out)[j] += (float)sum;
 	}
 }
 

@@ -8,6 +8,9 @@ One file for each type and shape. x: the matrix. codes, absmax: bitsandbytes' qu
 once. absmax_codes, group_absmax: absmax - offset in 8 bits. dequantized.FORM.TYPE: what bitsandbytes makes of these; the larger
 matrices have one form and type only.
 
+checkpoint/ is a small model that transformers quantized and saved; checkpoint.safetensors has its weights as bitsandbytes
+dequantizes them.
+
 bitsandbytes' CPU code and its CUDA kernels differ. Numbers are chosen so that both give the same codes: no block of zeros, and in
 FP4 nothing that is nearly zero or on a limit between two codes, where their constants differ. The CPU's code for 8 bits reads a table of 65,536
 steps. The kernel searches, so without a GPU absmax_codes come from a transcription of the kernel (dQuantize in kernels.cu).
@@ -15,10 +18,13 @@ steps. The kernel searches, so without a GPU absmax_codes come from a transcript
 import os
 import sys
 
+os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # compiling takes minutes and changes nothing
+
 import numpy
 import torch
 from bitsandbytes import functional
 from safetensors.torch import save_file
+from transformers import AutoModelForCausalLM, BitsAndBytesConfig, LlamaConfig
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -92,11 +98,29 @@ def write(path, kind, seed, rows, cols, dtype):
                 blocksize=64, quant_type=kind, dtype=type_, offset=None if form == "plain" else offset.to(device),
                 state2=None if form == "plain" else nested)
             out[f"dequantized.{form}.{name}"] = functional.dequantize_4bit(codes, made).cpu().contiguous()
-    save_file(out, path, metadata={"rows": str(rows), "cols": str(cols), "type": kind})
+    save_file(out, path)
+
+
+def write_checkpoint(folder):
+    torch.manual_seed(3)
+    config = LlamaConfig(hidden_size=64, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1,
+                         vocab_size=32, max_position_embeddings=64)
+    AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).save_pretrained(folder + "/checkpoint")
+    model = AutoModelForCausalLM.from_pretrained(
+        folder + "/checkpoint", dtype=torch.bfloat16, device_map=device,
+        quantization_config=BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True))
+    model.save_pretrained(folder + "/checkpoint")
+    os.remove(folder + "/checkpoint/generation_config.json")
+    out = {}
+    for name, value in model.named_parameters():
+        state = getattr(value, "quant_state", None)
+        out[name] = value.data.cpu() if state is None else functional.dequantize_4bit(value.data, state).cpu()
+    save_file(out, folder + "/checkpoint.safetensors", metadata={"format": "pt"})
 
 
 folder = sys.argv[1]
 os.mkdir(folder)
+write_checkpoint(folder)
 for kind in ("nf4", "fp4"):
     write(f"{folder}/{kind}.safetensors", kind, 1, 69, 256, torch.bfloat16)  # 276 blocks: two groups
     write(f"{folder}/{kind}-odd.safetensors", kind, 2, 7, 33, torch.float32)  # blocks and bytes cross rows

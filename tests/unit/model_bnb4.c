@@ -234,6 +234,40 @@ static void test_bnb4__a_number_on_a_limit_gets_the_code_that_the_cuda_kernel_gi
 					i);
 }
 
+static int limits_below(float x)
+{
+	static const float limit[] = {BNB4_NF4_LIMITS};
+	int count = 0;
+
+	for (size_t i = 0; i < sizeof(limit) / sizeof(limit[0]); i++)
+		count += x > limit[i];
+	return count;
+}
+
+/* The CUDA kernels approximate 1 / absmax, with an error of one unit in the last place. All quotients of two
+ * BF16 numbers down to 2^-12 keep their code even with an error of two. */
+static void test_bnb4__an_approximate_inverse_gives_bf16_weights_the_same_codes_of_nf4(void **state)
+{
+	(void)state;
+	for (int q = 128; q < 256; q++) {
+		const float right = 1.0f / (float)q;
+		const float near[] = {nextafterf(right, 0), nextafterf(nextafterf(right, 0), 0),
+				      nextafterf(right, 1), nextafterf(nextafterf(right, 1), 1)};
+
+		for (int p = 128; p < 256; p++) {
+			for (int e = p > q; e < 12; e++) {
+				const float x = ldexpf((float)p, -e);
+
+				for (int k = 0; k < 4; k++) {
+					assert_int_equal(limits_below(x * near[k]), limits_below(x * right));
+					assert_int_equal(limits_below(-x * near[k]),
+							 limits_below(-x * right));
+				}
+			}
+		}
+	}
+}
+
 /* Blocks of zeros, and blocks that all have one absmax: 0 / 0 occurs inside, and must not come out. */
 static void test_bnb4__zeros_stay_zeros_and_equal_absmax_come_back(void **state)
 {
@@ -327,6 +361,7 @@ int main(void)
 			test_bnb4__double_quantization_is_that_of_bitsandbytes_for_any_number_of_threads),
 		cmocka_unit_test(test_bnb4__numbers_are_those_of_bitsandbytes),
 		cmocka_unit_test(test_bnb4__a_number_on_a_limit_gets_the_code_that_the_cuda_kernel_gives),
+		cmocka_unit_test(test_bnb4__an_approximate_inverse_gives_bf16_weights_the_same_codes_of_nf4),
 		cmocka_unit_test(test_bnb4__zeros_stay_zeros_and_equal_absmax_come_back),
 		cmocka_unit_test(test_bnb4__a_scale_that_is_no_number_is_noticed),
 		cmocka_unit_test(test_bnb4__memory_is_planned_as_it_is_placed),

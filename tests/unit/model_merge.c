@@ -11,13 +11,34 @@
 #include "model/tensor/dtype.h"
 #include "core/json/file.h"
 #include "model/files/merge_adapter.h"
+#include "model/files/fingerprint.h"
 #include "model/files/peft/names.h"
+#include "model/files/rounded_weights.h"
+
+/* The numbers of a weight that an adapter was trained with. */
+static float *trained_with(const struct weights *base, const struct peft_config *c, const char *name)
+{
+	struct rounded_weights r;
+	struct error err = {0};
+	struct named n;
+	float *out;
+
+	if (storage_is_resident(&c->base_storage))
+		return load(base, name);
+	assert_true(names_find(&n, &base->shape, name));
+	if (rounded_weights_read(&r, base, &n, &c->base_storage, &err))
+		fail_msg("%s", err.text);
+	out = malloc(sizeof(*out) * (size_t)(n.rows * n.cols));
+	rounded_weights_rows(&r, 0, n.rows, out);
+	rounded_weights_release(&r);
+	return out;
+}
 
 /* What LoRA's definition makes of each element, in double. */
 static void check_merged(const struct weights *base, const struct weights *merged,
 			 const struct peft_config *c, const struct peft_slot *a, const struct peft_slot *b)
 {
-	float *before = load(base, a->name), *after = load(merged, a->name);
+	float *before = trained_with(base, c, a->name), *after = load(merged, a->name);
 	const float *pa = a->mat.data, *pb = b->mat.data;
 
 	for (int64_t row = 0; row < b->mat.rows; row++) {
@@ -34,10 +55,13 @@ static void check_merged(const struct weights *base, const struct weights *merge
 	free(after);
 }
 
-static void test_merge__each_weight_gets_its_product_once_and_the_others_none(void **state)
+static void merge_each_weight(const char *scratch, const struct storage *storage)
 {
-	struct peft_config c = {
-		.rank = 3, .alpha = 7, .targets = 1u << PEFT_K | 1u << PEFT_DOWN, .save = PEFT_SAVE_HEAD};
+	struct peft_config c = {.rank = 3,
+				.alpha = 7,
+				.targets = 1u << PEFT_K | 1u << PEFT_DOWN,
+				.save = PEFT_SAVE_HEAD,
+				.base_storage = *storage};
 	const struct merge_options o = {.dtype = DTYPE_COUNT, .shard_bytes = 150000};
 	struct merge_options with = o;
 	char dir[PATH_MAX], adapter[PATH_MAX + 16], out[PATH_MAX + 16];
@@ -49,9 +73,9 @@ static void test_merge__each_weight_gets_its_product_once_and_the_others_none(vo
 	float *head, *embed;
 
 	shape_by_name(&s, "tiny-qwen3", NULL);
-	make(dir, *state, "base", &s, DTYPE_F32, UINT64_MAX);
-	snprintf(adapter, sizeof(adapter), "%s/adapter", (char *)*state);
-	snprintf(out, sizeof(out), "%s/merged", (char *)*state);
+	make(dir, scratch, "base", &s, DTYPE_F32, UINT64_MAX);
+	snprintf(adapter, sizeof(adapter), "%s/adapter", scratch);
+	snprintf(out, sizeof(out), "%s/merged", scratch);
 	assert_int_equal(peft_names_count(&s, &c), 9);
 	for (size_t i = 0; i < 9; i++) {
 		peft_names_at(&place[i], &s, &c, i);
@@ -62,8 +86,9 @@ static void test_merge__each_weight_gets_its_product_once_and_the_others_none(vo
 		random_fill_f32(slot[i].mat.data, (size_t)(slot[i].mat.rows * slot[i].mat.cols), 3,
 				(uint32_t)i, 0);
 	}
-	assert_int_equal(peft_write(adapter, &c, &s, slot, 9, &err), STATUS_OK);
 	assert_int_equal(weights_open(&base, dir, &err), STATUS_OK);
+	assert_int_equal(weights_fingerprint(c.base_sum, &base, FINGERPRINT_NUMBERS, &err), STATUS_OK);
+	assert_int_equal(peft_write(adapter, &c, &s, slot, 9, &err), STATUS_OK);
 	with.adapter = adapter;
 	if (merge_write(out, &base, &with, &err) || weights_open(&merged, out, &err))
 		fail_msg("%s", err.text);
@@ -73,7 +98,7 @@ static void test_merge__each_weight_gets_its_product_once_and_the_others_none(vo
 	head = load(&merged, "lm_head.weight");
 	assert_memory_equal(head, slot[8].mat.data, sizeof(float) * 320 * 96);
 	free(head);
-	head = load(&base, "model.layers.1.self_attn.q_proj.weight");
+	head = trained_with(&base, &c, "model.layers.1.self_attn.q_proj.weight");
 	embed = load(&merged, "model.layers.1.self_attn.q_proj.weight");
 	assert_memory_equal(head, embed, sizeof(float) * 192 * 96);
 	free(head);
@@ -82,6 +107,18 @@ static void test_merge__each_weight_gets_its_product_once_and_the_others_none(vo
 	weights_release(&base);
 	for (size_t i = 0; i < 9; i++)
 		free(slot[i].mat.data);
+}
+
+static void test_merge__each_weight_gets_its_product_once_and_the_others_none(void **state)
+{
+	merge_each_weight(*state, &(struct storage){.form = STORAGE_NUMBERS});
+}
+
+/* An adapter of a base in 4 bits is added to the numbers that remain of it, and the other linear layers have
+ * these too. */
+static void test_merge__a_base_that_was_quantized_in_training_is_quantized_first(void **state)
+{
+	merge_each_weight(*state, &(struct storage){.form = STORAGE_BNB4, .type = BNB4_FP4, .nested = true});
 }
 
 /* Zeros as PEFT writes them before the first step. */
@@ -126,6 +163,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_merge__each_weight_gets_its_product_once_and_the_others_none),
+		scratch_test(test_merge__a_base_that_was_quantized_in_training_is_quantized_first),
 		scratch_test(test_merge__an_adapter_that_was_never_trained_is_refused),
 	};
 

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weights that are stored in 4 bits and read from slots: training computes the same bits as with weights that were
  * dequantized before. */
+#include "fake_gpu.h"
 #include "model_gpu_bed.h"
 
+#include "model/backend/plan_backend.h"
 #include "model/decoder/layer_tensors.h"
 
-enum { STEPS = 3, MICROS = 2 };
+/* A third micro-batch is the first one that may be captured, and the slots then hold the first layers. */
+enum { STEPS = 4, MICROS = 3 };
 static const char adapter[] = "lora: {r: 4, alpha: 6}";
 
 struct variant {
+	bool gpu;
 	enum family family;
 	const char *lora, *model, *training;
 	int64_t layers;
@@ -24,8 +28,9 @@ static void open_stepper(struct stepper *s, const struct variant *v, bool stored
 	shape.layers = v->layers;
 	snprintf(text, sizeof(text),
 		 "model: {path: /m%s%s}\n%s\ndata: {train: /t, max_seq_length: %d}\n"
-		 "training: {device: cpu, per_device_train_batch_size: %d, learning_rate: 1e-2%s}\n",
-		 stored ? ", load_in_4bit: true" : "", stored ? v->model : "", v->lora, LENGTH, ROWS / LENGTH, v->training);
+		 "training: {device: %s, per_device_train_batch_size: %d, learning_rate: 1e-2%s}\n",
+		 stored ? ", load_in_4bit: true" : "", stored ? v->model : "", v->lora, LENGTH, v->gpu ? "gpu" : "cpu",
+		 ROWS / LENGTH, v->training);
 	must(config_parse(&c, "t", text, strlen(text), &err), &err);
 	must(stepper_create(s, &shape, &c, THREADS, &err), &err);
 	config_release(&c);
@@ -46,15 +51,20 @@ static void fill_adapters(struct stepper *s)
 }
 
 /* Replaces the numbers of a linear layer's tensor by those that remain of them in 4 bits. */
-static void round_tensor(struct mat *w, const struct stored *like)
+static void round_tensor(struct backend *back, const struct mat *w, const struct stored *like)
 {
+	struct mat numbers = {.rows = w->rows, .cols = w->cols, .ld = w->cols, .dtype = w->dtype};
 	struct stored s = {.bnb4 = like->bnb4};
 	void *memory = malloc(stored_bytes(&s));
 	struct error err = {0};
 
+	numbers.data = malloc(dtype_bytes(w->dtype, (uint64_t)(w->rows * w->cols)));
+	must(back->ops->get(back, *w, numbers.data, &err), &err);
 	bnb4_place(&s.bnb4, memory);
-	must(bnb4_quantize(&s.bnb4, w, NULL, &err), &err);
-	bnb4_dequantize(&s.bnb4, 0, w, NULL);
+	must(bnb4_quantize(&s.bnb4, &numbers, NULL, &err), &err);
+	bnb4_dequantize(&s.bnb4, 0, &numbers, NULL);
+	must(back->ops->put(back, *w, numbers.data, &err), &err);
+	free(numbers.data);
 	free(memory);
 }
 
@@ -73,7 +83,7 @@ static void round_weights(struct stepper *s, const struct stepper *like)
 				continue;
 			assert_int_equal(l->stored_count, 0);
 			w = mat_rows(&l->w.w, t[k].begin, t[k].rows);
-			round_tensor(&w, linear_stored(stored, t[k].begin));
+			round_tensor(&s->back, &w, linear_stored(stored, t[k].begin));
 		}
 }
 
@@ -103,28 +113,50 @@ static double train_step(struct stepper *s, uint64_t number, bool evaluate)
 	return loss;
 }
 
-static void same_as_dequantized(const struct variant *v)
+static float *trained(struct stepper *s)
+{
+	float *out = malloc(s->model->params.length * sizeof(*out));
+	struct error err = {0};
+
+	must(s->back.ops->get(&s->back, s->model->params.master, out, &err), &err);
+	return out;
+}
+
+/* late: streams that are made from here on, which are all but the main ones, do nothing before somebody waits. */
+static void same_as_dequantized(const struct variant *v, bool late)
 {
 	struct stepper stored, plain;
 	double first = 0, last = 0;
+	float *a, *b;
 
 	open_stepper(&stored, v, true);
 	open_stepper(&plain, v, false);
+	setenv("FAKE_CUDA", late ? "late=1" : "", 1);
 	load_random(&stored);
 	load_random(&plain);
 	round_weights(&plain, &stored);
 	fill_adapters(&stored);
 	fill_adapters(&plain);
 	for (uint64_t i = 0; i < STEPS; i++) {
+		double expected = train_step(&plain, i, false);
+
 		last = train_step(&stored, i, i == 1); /* an evaluation leaves other layers in the slots */
-		assert_true(last == train_step(&plain, i, false));
+		if (last != expected)
+			fail_msg("%s%s%s: step %d: loss %.9g, with dequantized weights %.9g", v->lora, v->model,
+				 v->training, (int)i, last, expected);
 		first = i ? first : last;
 	}
-	assert_true(last < first);
-	assert_memory_equal(stored.model->params.master.data, plain.model->params.master.data,
-			    plain.model->params.length * sizeof(float));
+	assert_true(last != first);
+	a = trained(&stored);
+	b = trained(&plain);
+	assert_memory_equal(a, b, plain.model->params.length * sizeof(float));
+	unsetenv("FAKE_CUDA");
+	if (v->gpu)
+		assert_null(gpu_backend_graphs_refused(&stored.back));
 	/* no memory beyond the plan */
 	assert_true(stored.arena.peak <= stored.arena.size);
+	free(a);
+	free(b);
 	stepper_release(&stored);
 	stepper_release(&plain);
 }
@@ -132,22 +164,118 @@ static void same_as_dequantized(const struct variant *v)
 static void training_has_the_bits_of_dequantized_weights(void **state)
 {
 	static const struct variant variants[] = {
-		{FAMILY_LLAMA, adapter, "", "", 2},
-		{FAMILY_QWEN2, adapter, ", bnb_4bit_quant_type: fp4", ", recompute: cheap", 3},
-		{FAMILY_QWEN3, adapter, ", bnb_4bit_use_double_quant: false", ", recompute: full", 3},
-		{FAMILY_QWEN2, "lora: {r: 4, dropout: 0.2, target_modules: [v_proj, down_proj]}", "", ", recompute: full", 3},
-		{FAMILY_LLAMA, "lora: {r: 2, modules_to_save: [embed_tokens, lm_head]}", "", "", 1},
+		{false, FAMILY_LLAMA, adapter, "", "", 2},
+		{false, FAMILY_QWEN2, adapter, ", bnb_4bit_quant_type: fp4", ", recompute: cheap", 3},
+		{false, FAMILY_QWEN3, adapter, ", bnb_4bit_use_double_quant: false", ", recompute: full", 3},
+		{false, FAMILY_QWEN2, "lora: {r: 4, dropout: 0.2, target_modules: [v_proj, down_proj]}", "", ", recompute: full", 3},
+		{false, FAMILY_LLAMA, "lora: {r: 2, modules_to_save: [embed_tokens, lm_head]}", "", "", 1},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++)
-		same_as_dequantized(&variants[i]);
+		same_as_dequantized(&variants[i], false);
+}
+
+static const char fused[] = "lora: {r: 8, alpha: 6}";
+
+/* The fused form, in which a slot also has the adapters; and separate adapters. Streams whose work is late, and graphs. */
+static void a_gpu_has_these_bits_too(void **state)
+{
+	static const struct variant variants[] = {
+		{true, FAMILY_LLAMA, fused, "", ", deterministic: true, graphs: false", 2},
+		{true, FAMILY_QWEN2, fused, ", bnb_4bit_quant_type: fp4", ", recompute: cheap, deterministic: true, graphs: false", 5},
+		{true, FAMILY_QWEN3, fused, ", bnb_4bit_use_double_quant: false", ", recompute: full, deterministic: true, graphs: false", 3},
+		{true, FAMILY_QWEN2, "lora: {r: 8, target_modules: [v_proj, down_proj]}", "", ", deterministic: true, graphs: false", 3},
+		{true, FAMILY_QWEN2, "lora: {r: 8, dropout: 0.2}", "", ", deterministic: true, graphs: false", 3},
+		{true, FAMILY_LLAMA, "lora: {r: 8, modules_to_save: [embed_tokens, lm_head]}", "", ", deterministic: true, graphs: false", 3},
+		{true, FAMILY_LLAMA, fused, "", ", deterministic: true, graphs: true", 3},
+		{true, FAMILY_QWEN2, fused, "", ", recompute: full, deterministic: true, graphs: true", 2},
+	};
+
+	(void)state;
+	skip_without_kernels();
+	for (int late = 0; late < 2; late++)
+		for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++)
+			same_as_dequantized(&variants[i], late);
+}
+
+/* Faults of the driver on the way of a slot. With graphs, a pass that occurs again is launched as one. */
+static void faults_of_the_driver_are_told(void **state)
+{
+	static const struct {
+		const char *fault, *training;
+	} faults[] = {
+		{"cuEventRecord=719@9", ", graphs: false"},   {"cuStreamWaitEvent=719@9", ", graphs: false"},
+		{"cuLaunchKernel=719@60", ", graphs: false"}, {"cuGraphLaunch=719", ", graphs: true"},
+	};
+
+	(void)state;
+	skip_without_kernels();
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		const struct variant v = {true, FAMILY_QWEN2, fused, "", faults[i].training, 3};
+		struct step_part took = {0};
+		struct error err = {0};
+		enum status st = STATUS_OK;
+		double loss, norm;
+		struct stepper s;
+		struct rows r;
+
+		open_stepper(&s, &v, true);
+		load_random(&s);
+		fill_adapters(&s);
+		make(&r, packed, s.model->shape.vocab);
+		setenv("FAKE_CUDA", faults[i].fault, 1);
+		for (uint64_t step = 0; !st && step < STEPS; step++) {
+			st = stepper_begin(&s, &err);
+			for (int k = 0; !st && k < MICROS; k++)
+				st = stepper_micro(&s, &r.b, step, 100, &took, &err);
+			if (!st)
+				st = stepper_end(&s, 1e-2, step, &loss, &norm, &err);
+		}
+		unsetenv("FAKE_CUDA");
+		assert_int_not_equal(st, STATUS_OK);
+		assert_true(err.text[0]);
+		stepper_release(&s);
+	}
+}
+
+/* A GPU's kernels process 8 elements at a time. */
+static void a_shape_without_whole_vectors_is_refused(void **state)
+{
+	const struct peft_config lora = {.rank = 2, .alpha = 2, .targets = 1};
+	const struct model_options options = {.lora = &lora, .positions = 8, .storage.form = STORAGE_BNB4};
+	struct shape shape = shape_of(FAMILY_LLAMA);
+	struct arena arena = {0};
+	struct error err = {0};
+	struct backend back;
+	struct model *m;
+
+	(void)state;
+	shape.ffn = 44;
+	must(model_create(&m, &shape, &options, &err), &err);
+	plan_backend_gpu(&back, DTYPE_BF16, &arena);
+	assert_int_equal(model_place(m, &back, &err), STATUS_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "multiples of 8"));
+	model_release(m);
+	err = (struct error){0};
+	arena = (struct arena){0};
+	must(model_create(&m, &shape, &options, &err), &err);
+	plan_backend_gpu(&back, DTYPE_F32, &arena);
+	assert_int_equal(model_place(m, &back, &err), STATUS_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "precision: bf16"));
+	model_release(m);
+	err = (struct error){0};
+	arena = (struct arena){0};
+	must(model_create(&m, &shape, &options, &err), &err);
+	plan_backend_cpu(&back, 1, &arena); /* a CPU takes any shape */
+	must(model_place(m, &back, &err), &err);
+	model_release(m);
 }
 
 /* 4.5 bits per weight of the linear layers, 4.127 with double quantization, and one slot. */
 static void the_plan_counts_stored_bytes_and_slots(void **state)
 {
-	const struct variant once = {FAMILY_QWEN2, adapter, ", bnb_4bit_use_double_quant: false", "", 4};
+	const struct variant once = {false, FAMILY_QWEN2, adapter, ", bnb_4bit_use_double_quant: false", "", 4};
 	const struct shape shape = shape_of(FAMILY_QWEN2);
 	const size_t linears = (size_t)(shape.hidden * (shape.heads + 2 * shape.kv_heads) * shape.head_dim +
 					shape.heads * shape.head_dim * shape.hidden + 3 * shape.hidden * shape.ffn);
@@ -170,7 +298,7 @@ static void the_plan_counts_stored_bytes_and_slots(void **state)
 /* What a plan counts is what the back end does: operations, bytes, and the arena's peak. */
 static void the_plan_is_the_run(void **state)
 {
-	const struct variant v = {FAMILY_QWEN2, adapter, "", ", recompute: full", 3};
+	const struct variant v = {false, FAMILY_QWEN2, adapter, "", ", recompute: full", 3};
 	struct stepper s;
 
 	(void)state;
@@ -203,7 +331,7 @@ static void only_training_with_an_adapter_has_weights_in_4_bits(void **state)
 
 static void an_adapter_is_not_merged_into_a_slot(void **state)
 {
-	const struct variant v = {FAMILY_LLAMA, adapter, "", "", 2};
+	const struct variant v = {false, FAMILY_LLAMA, adapter, "", "", 2};
 	struct error err = {0};
 	struct stepper s;
 
@@ -218,11 +346,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(training_has_the_bits_of_dequantized_weights),
+		cmocka_unit_test(a_gpu_has_these_bits_too),
+		cmocka_unit_test(faults_of_the_driver_are_told),
+		cmocka_unit_test(a_shape_without_whole_vectors_is_refused),
 		cmocka_unit_test(the_plan_counts_stored_bytes_and_slots),
 		cmocka_unit_test(the_plan_is_the_run),
 		cmocka_unit_test(only_training_with_an_adapter_has_weights_in_4_bits),
 		cmocka_unit_test(an_adapter_is_not_merged_into_a_slot),
 	};
 
+	fakes_take();
 	return cmocka_run_group_tests_name("model_storage", tests, NULL, NULL);
 }

@@ -68,6 +68,9 @@ static const struct {
 	{"lora", "lora: {modules_to_save: [norm]}", "unknown module \"norm\""},
 	{"lora", "lora: {alpha: 1, lora_alpha: 2}", "alpha is given twice"},
 	{"lora", "lora: 7", "t.yaml:3: lora: expected a map of settings"},
+	{"  name_or_path", "  name_or_path: /m\n  bnb_4bit_use_double_quant: false",
+	 "t.yaml:3: model: bnb_4bit_use_double_quant: it has an effect only with load_in_4bit: true"},
+	{"  name_or_path", "  name_or_path: /m\n  load_in_4bit: true\n  bnb_4bit_quant_type: nf5", "nf5"},
 	{"lora", "", "add a section lora or set full_finetuning: true"},
 	{"  warmup_ratio", "  full_finetuning: true",
 	 "t.yaml:7: training: full_finetuning: it cannot be combined with a section lora"},
@@ -84,8 +87,14 @@ static const struct {
 	{"  warmup_ratio", "  bf16: yes", "t.yaml:7: training: bf16: \"yes\" is neither true nor false"},
 	{"  warmup_ratio", "  precision: float32",
 	 "precision: \"float32\" is not one of auto, fp32, tf32, bf16, fp8"},
-	{"  warmup_ratio", "  precision: fp8",
-	 "t.yaml:7: training: precision: fp8 needs linear layers in FP8"},
+	{"  warmup_ratio", "  fp8_layers: [1-2]",
+	 "t.yaml:7: training: fp8_layers: it has an effect only with precision: fp8"},
+	{"  warmup_ratio", "  precision: fp8\n  fp8_layers: [0, first]",
+	 "t.yaml:8: training: fp8_layers: \"first\" is neither a layer"},
+	{"  warmup_ratio", "  precision: fp8\n  fp8_layers: [3-2]", "\"3-2\" is neither a layer"},
+	{"  warmup_ratio", "  precision: fp8\n  fp8_layers: [3-]", "\"3-\" is neither a layer"},
+	{"  warmup_ratio", "  precision: fp8\n  fp8_layers: [-3]", "\"-3\" is neither a layer"},
+	{"  warmup_ratio", "  precision: fp8\n  fp8_layers: [1-2x]", "\"1-2x\" is neither a layer"},
 	{"  warmup_ratio", "  precision: tf32\n  bf16: true",
 	 "t.yaml:8: training: bf16: it contradicts precision"},
 	{"  warmup_ratio", "  bf16: false\n  precision: bf16",
@@ -108,10 +117,16 @@ static const struct {
 	{"  name_or_path", "", "t.yaml:1: model: name_or_path: it is missing"},
 	{"  warmup_ratio", "  warmup_steps: 20\n  max_steps: 10",
 	 "t.yaml:7: training: warmup_steps: it is larger than max_steps"},
-	{"  warmup_ratio", "  gradient_checkpointing: true\n  recompute: cheap",
-	 "recompute has another value"},
-	{"  warmup_ratio", "  deterministic: true\n  attention: cudnn",
-	 "t.yaml:8: training: attention: cuDNN's gradients differ"},
+	{"  warmup_ratio", "  gradient_checkpointing: true\n  recompute: cheap", "recompute has another value"},
+	{"  warmup_ratio", "  optim: adamw_8bits", "t.yaml:7: training: optim: \"adamw_8bits\" is not one of "},
+	{"  warmup_ratio", "  optim: adamw_8bits", "did you mean \"adamw_8bit\""},
+	{"  warmup_ratio", "  optim: lion_8bit", "is not one of adamw, adamw_torch, adamw_8bit, "},
+	{"  warmup_ratio", "  master_weights: splt", "did you mean \"split\""},
+	{"  warmup_ratio", "  master_weights: split",
+	 "t.yaml:7: training: master_weights: adapters always have float32 weights"},
+	{"  warmup_ratio", "  master_weights: none",
+	 "t.yaml:7: training: master_weights: adapters always have float32 weights"},
+	{"  warmup_ratio", "  deterministic: true\n  attention: cudnn", "t.yaml:8: training: attention: cuDNN's gradients differ"},
 };
 
 static void replaced(char *out, size_t size, const char *where, const char *instead)
@@ -159,6 +174,41 @@ static void other_ways_to_say_it(void **state)
 	config_release(&c);
 	config_release(&again);
 	text_release(&kept);
+}
+
+/* Small master weights are for GPUs. Paged names are taken without paging, which a note says. */
+static void optimizer_states_are_checked(void **state)
+{
+	static const char text[] = "model: {path: /m}\ndata: {train: /t}\n"
+				   "training: {full_finetuning: true, device: %s, optim: %s, master_weights: %s}\n";
+	struct error err = {0};
+	struct config c;
+	char full[400];
+
+	(void)state;
+	snprintf(full, sizeof(full), text, "cpu", "adamw_8bit", "split");
+	assert_int_equal(parse(&c, full, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "t.yaml:3: training: master_weights: it saves memory only on a GPU"));
+	error_clear(&err);
+	snprintf(full, sizeof(full), text, "gpu", "adamw, precision: tf32", "none");
+	assert_int_equal(parse(&c, full, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "t.yaml:3: training: master_weights: its weights are BF16, but precision"));
+	error_clear(&err);
+	snprintf(full, sizeof(full), text, "gpu", "adamw_bf16", "none");
+	assert_int_equal(parse(&c, full, &err), STATUS_OK);
+	assert_int_equal(c.training.optim, CONFIG_ADAMW_BF16);
+	assert_int_equal(c.training.master_weights, CONFIG_MASTER_NONE);
+	assert_int_equal(c.notes.size, 0);
+	config_release(&c);
+	snprintf(full, sizeof(full), text, "auto", "paged_adamw_8bit", "fp32");
+	assert_int_equal(parse(&c, full, &err), STATUS_OK);
+	assert_non_null(strstr(text_str(&c.notes), "t.yaml:3: training: optim: "));
+	assert_non_null(strstr(text_str(&c.notes), "so paged_adamw_8bit means adamw_8bit"));
+	config_release(&c);
+	snprintf(full, sizeof(full), text, "auto", "paged_adamw_32bit", "fp32");
+	assert_int_equal(parse(&c, full, &err), STATUS_OK);
+	assert_non_null(strstr(text_str(&c.notes), "so paged_adamw_32bit means adamw\n"));
+	config_release(&c);
 }
 
 /* bf16 and precision are kept in agreement, so that what is kept is taken again. */
@@ -307,6 +357,7 @@ int main(void)
 		cmocka_unit_test(settings_are_read_and_written_back),
 		cmocka_unit_test(what_is_wrong_is_named),
 		cmocka_unit_test(other_ways_to_say_it),
+		cmocka_unit_test(optimizer_states_are_checked),
 		cmocka_unit_test(precision_and_bf16_agree),
 		cmocka_unit_test(more_workers_than_one_are_noted),
 		cmocka_unit_test(evaluation_needs_rows),

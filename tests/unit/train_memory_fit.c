@@ -272,8 +272,9 @@ static void everything_is_told_what_an_adapter_takes(void **state)
 	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
 	b.fit.available = m.bytes - 1;
 	count = memory_fit_knobs(knobs, &b.c, &b.fit, &m);
-	assert_true(count == 1 && knobs[0].bytes < m.bytes);
-	assert_string_equal(knobs[0].setting, "lora: {r: 16} instead of full_finetuning");
+	assert_true(count == 2 && knobs[0].bytes < m.bytes && knobs[1].bytes < m.bytes);
+	assert_string_equal(knobs[0].setting, "training: optim: adamw_8bit");
+	assert_string_equal(knobs[1].setting, "lora: {r: 16} instead of full_finetuning");
 	config_release(&b.c);
 }
 
@@ -358,8 +359,9 @@ static void the_hosts_memory_is_planned_beside_a_gpu(void **state)
 	b.fit.host = m.host_bytes - m.outside[MEMORY_HOST_PARAMS] / 2;
 	assert_int_equal(memory_fit_check(&b.c, &b.fit, &m, &err), STATUS_NO_RESOURCE);
 	says(&err, "copies ");
-	says(&err, "lora: {r: 16} instead of full_finetuning");
-	assert_null(strstr(err.text, "not enough"));
+	says(&err, "training: optim: adamw_8bit, master_weights: split (");
+	says(&err, "lora: {r: 16} instead of full_finetuning (");
+	assert_null(strstr(strstr(err.text, "lora: {r: 16}"), "not enough"));
 	remove(rows);
 	b.c.data.train = b.c.data.eval = (struct opt_words){0};
 	config_release(&b.c);

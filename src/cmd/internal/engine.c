@@ -142,8 +142,9 @@ static enum status serve(struct engine_process *p, struct error *err)
 	if (st)
 		return st;
 	if (!p->vocab)
-		log_warn(&p->log, LOG_TOPIC_RUN,
-			 "neither the tokenizer nor generation_config.json names a token that ends a text: requests with a grammar, a schema or a required tool are refused, and answers end at their limit");
+		log_warn(
+			&p->log, LOG_TOPIC_RUN,
+			"neither the tokenizer nor generation_config.json names a token that ends a text: requests with a grammar, a schema or a required tool are refused, and answers end at their limit");
 	options = engine_options_of(p);
 	st = engine_create(&loop.engine, &options, err);
 	if (!st)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay __trainer: the training process that `assay train` starts. It reads one line from descriptor 3 and
  * writes lines to it. */
+#include <unistd.h>
 #include "cmd/command.h"
 #include "cmd/internal/child_channel.h"
+#include "core/text/text.h"
+#include "team/links/processes.h"
 #include "train/run/run.h"
 
 static volatile sig_atomic_t stop_requested;
@@ -24,12 +27,60 @@ static enum status read_first(struct child_channel *c, struct error *err)
 	return STATUS_OK;
 }
 
+static enum status listen_for_others(struct team *t, struct process_links_place *place,
+				     struct child_channel *c, struct error *err)
+{
+	uint16_t port = 0;
+	enum status st = process_links_listen(t, place, &port, err);
+
+	child_send(c, "listen", json_pack("{s:i}", "port", st ? 0 : (int)port), NULL);
+	return st ? st : process_links_gather(t, err);
+}
+
+/* Links this rank to the others, as the first line says. *team: zeroed if this is the only rank. */
+static enum status join_ranks(struct team *team, struct child_channel *c, struct error *err)
+{
+	const json_t *j = json_object_get(c->first, "team");
+	struct process_links_place place = {.limit_ms = TEAM_LIMIT_MS, .stop = &stop_requested};
+	const char *name = "", *host = NULL;
+	int port = 0;
+
+	if (!json_is_object(j))
+		return STATUS_OK;
+	if (json_unpack((json_t *)j, "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s?s, s?i}", "rank",
+			(int *)&team->rank, "size", (int *)&team->size, "local_rank", (int *)&team->local_rank,
+			"local_size", (int *)&team->local_size, "node", (int *)&team->node, "nodes",
+			(int *)&team->nodes, "name", &name, "secret", &place.secret, "host", &host, "port",
+			&port))
+		return error_set(err, STATUS_BUG, "the supervisor sent an invalid place of this rank");
+	text_copy(team->name, sizeof(team->name), name);
+	team->launched = team->rank;
+	team->limit_ms = TEAM_LIMIT_MS;
+	team->stop = &stop_requested;
+	team->board = team_board_open(CHILD_SHARED);
+	team_board_take(team->board, 0);
+	place.rank = team->rank;
+	place.size = team->size;
+	place.host = host;
+	place.port = (uint16_t)port;
+	return team->rank ? process_links_connect(team, &place, err) : listen_for_others(team, &place, c, err);
+}
+
+/* A failed rank stays until its supervisor ends it: MPI would end the job of all ranks otherwise, before
+ * their supervisors have reported. */
+static void await_end(const struct team *team, enum status st)
+{
+	while (team->size > 1 && st && st != STATUS_CANCELLED)
+		pause();
+}
+
 static int run(const struct command_context *c, int argc, char **argv)
 {
 	struct child_channel channel = CHILD_CHANNEL_NEW;
 	const struct sigaction quit = {.sa_handler = on_term};
 	struct log log = child_log(&channel);
 	struct train_job job = {.stop = &stop_requested, .log = &log, .emit = child_send, .arg = &channel};
+	struct team team = {0};
 	struct error err = {0};
 	json_t *values = NULL;
 	enum status st;
@@ -48,8 +99,13 @@ static int run(const struct command_context *c, int argc, char **argv)
 	job.tuned_s = json_number_value(json_object_get(channel.first, "tuned_s"));
 	job.resume = json_is_true(json_object_get(channel.first, "resume"));
 	if (!st)
+		st = join_ranks(&team, &channel, &err);
+	job.team = team.size > 1 ? &team : NULL;
+	if (!st)
 		st = train_run(&job, &values, &err);
 	child_send_end(&channel, st, &err, values);
+	await_end(&team, st);
+	process_links_close(&team);
 	child_release(&channel);
 	return st ? 1 : 0;
 }

@@ -14,8 +14,6 @@ struct merge_opts {
 	bool any_base;
 };
 
-static const char *const dtypes[] = {"base", "bf16", "f16", "f32", NULL};
-
 static const struct opt opts[] = {
 	OPT_ROW(struct merge_opts, base, .name = "base", .positional = true, .shown = "MODEL",
 		.help = "the base model: a folder or a GGUF file"),
@@ -23,7 +21,8 @@ static const struct opt opts[] = {
 		.help = "folder with a LoRA adapter in PEFT format; without it, merge only converts the base model"),
 	OPT_ROW(struct merge_opts, out, .name = "out", .shown = "DIR",
 		.help = "folder for the result; new or empty"),
-	OPT_ROW(struct merge_opts, dtype, .name = "dtype", .preset = "base", .choices = dtypes,
+	OPT_ROW(struct merge_opts, dtype, .name = "dtype", .preset = "base",
+		.choices = model_files_base_dtypes,
 		.help = "data type of the weights; base: unchanged, or bf16 if they are quantised"),
 	OPT_ROW(struct merge_opts, shard, .name = "shard", .preset = "5GB", .unit = "B", .min = 1,
 		.max = 1e15, .help = "maximum size of one weights file"),
@@ -40,7 +39,7 @@ static enum status merge(struct model_files *files, const struct merge_opts *o, 
 {
 	const struct merge_options mo = {
 		.adapter = o->adapter,
-		.dtype = o->dtype ? model_files_dtype(o->dtype - 1) : DTYPE_COUNT,
+		.dtype = model_files_base_dtype(o->dtype),
 		.shard_bytes = o->shard,
 		.any_base = o->any_base,
 		.log = files->context->log,

@@ -10,6 +10,13 @@ enum dtype model_files_dtype(uint32_t choice)
 	return dtypes[choice];
 }
 
+const char *const model_files_base_dtypes[] = {"base", "bf16", "f16", "f32", NULL};
+
+enum dtype model_files_base_dtype(uint32_t choice)
+{
+	return choice ? model_files_dtype(choice - 1) : DTYPE_COUNT;
+}
+
 bool model_files_is_gguf(const char *path)
 {
 	size_t size = strlen(path);

@@ -7,7 +7,9 @@
 
 extern const char *const model_files_dtypes[]; /* choices of --dtype: bf16, f16, f32 */
 enum dtype model_files_dtype(uint32_t choice);
-bool model_files_is_gguf(const char *path); /* decided by the file name */
+extern const char *const model_files_base_dtypes[]; /* the same after "base" */
+enum dtype model_files_base_dtype(uint32_t choice); /* base: DTYPE_COUNT */
+bool model_files_is_gguf(const char *path);	    /* decided by the file name */
 
 struct model_files {
 	const struct command_context *context;

@@ -19,7 +19,6 @@ static const char *const types[] = {
 #undef X
 		[BNB4_TYPE_COUNT] = NULL,
 };
-static const char *const dtypes[] = {"base", "bf16", "f16", "f32", NULL};
 
 static const struct opt opts[] = {
 	OPT_ROW(struct quantize_opts, model, .name = "model", .positional = true, .shown = "MODEL",
@@ -33,7 +32,8 @@ static const struct opt opts[] = {
 		.help = "folder with a LoRA adapter in PEFT format, which is merged first"),
 	OPT_ROW(struct quantize_opts, out, .name = "out", .shown = "DIR",
 		.help = "folder for the result; new or empty"),
-	OPT_ROW(struct quantize_opts, dtype, .name = "dtype", .preset = "base", .choices = dtypes,
+	OPT_ROW(struct quantize_opts, dtype, .name = "dtype", .preset = "base",
+		.choices = model_files_base_dtypes,
 		.help = "data type of all other weights; base: unchanged, or bf16 if they are quantised"),
 	OPT_ROW(struct quantize_opts, shard, .name = "shard", .preset = "5GB", .unit = "B", .min = 1,
 		.max = 1e15, .help = "maximum size of one weights file"),
@@ -49,7 +49,7 @@ static enum status quantize(struct model_files *files, const struct quantize_opt
 	const struct folder_bnb4 to = {.type = (enum bnb4_type)o->to, .nested = o->double_quant};
 	const struct merge_options mo = {
 		.adapter = o->adapter,
-		.dtype = o->dtype ? model_files_dtype(o->dtype - 1) : DTYPE_COUNT,
+		.dtype = model_files_base_dtype(o->dtype),
 		.bnb4 = &to,
 		.shard_bytes = o->shard,
 		.log = files->context->log,

@@ -10,7 +10,7 @@
 #include "model/gpu/backend.h"
 #include "run/suite/target.h"
 
-enum { LEAST_CC = 80, LEAST_CUBLASLT = 12 };
+enum { LEAST_CC = 80, FP8_CC = 90, LEAST_CUBLASLT = 12 };
 static const char *const libs[] = {"cuda", "cublaslt", NULL};
 
 struct choice {
@@ -19,12 +19,17 @@ struct choice {
 	char why[384]; /* why no GPU is usable; "": there is none, or one was chosen */
 };
 
-/* Finds the first accessible GPU that works; otherwise notes the reason for the first one. */
-static void find_gpu(struct choice *c, const struct machine *m)
+/* Finds the first accessible GPU that works; otherwise notes the reason for the first one. `own`: only this
+ * one (train_ranks_gpu). */
+static void find_gpu(struct choice *c, const struct machine *m, const char *own)
 {
+	if (own && !*own && machine_gpu_count(m))
+		text_copy(c->why, sizeof(c->why), "other ranks of this node have all of its GPUs");
 	for (unsigned i = 0; i < machine_gpu_count(m) && !c->gpu; i++) {
 		const struct gpu *g = machine_gpu(m, i);
 
+		if (own && strcmp(own, g->pci))
+			continue;
 		if (g->granted && !g->status && gpu_get(g, GPU_FACT_cc, 0) >= LEAST_CC)
 			c->gpu = g;
 		else if (!*c->why)
@@ -114,13 +119,31 @@ static enum status check_cpu_precision(const struct training *t, struct error *e
 {
 	const uint32_t precision = t->config.training.precision;
 
-	if (precision == CONFIG_PRECISION_AUTO || precision == CONFIG_PRECISION_FP32)
+	if (precision == CONFIG_PRECISION_AUTO || precision == CONFIG_PRECISION_FP32 ||
+	    (precision == CONFIG_PRECISION_FP8 && t->config.training.device == CONFIG_DEVICE_CPU))
 		return STATUS_OK;
+	if (precision == CONFIG_PRECISION_FP8)
+		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_UNSUPPORTED,
+				       "training: precision: fp8 needs a GPU of sm_90 (Hopper); device: cpu computes the same, "
+				       "more slowly than fp32");
 	return error_set_cause(
 		err, STATUS_UNAVAILABLE, CAUSE_UNSUPPORTED,
 		"training: precision: %s needs a GPU, and a CPU computes in float32: use precision: fp32 or "
 		"leave it out",
 		config_precision_name(precision));
+}
+
+/* cuBLASLt has FP8 with block scales only for this one. */
+static enum status check_gpu_precision(const struct training *t, const struct gpu *g, struct error *err)
+{
+	const double cc = gpu_get(g, GPU_FACT_cc, 0);
+
+	if (t->config.training.precision != CONFIG_PRECISION_FP8 || cc == FP8_CC)
+		return STATUS_OK;
+	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_UNSUPPORTED,
+			       "training: precision: fp8 needs a GPU of sm_90 (Hopper), because cuBLASLt has FP8 with block "
+			       "scales only for it; %s is sm_%.0f: use precision: bf16",
+			       g->name, cc);
 }
 
 static enum status choose(struct choice *c, const struct training *t, const struct machine *m,
@@ -131,7 +154,7 @@ static enum status choose(struct choice *c, const struct training *t, const stru
 
 	if (t->config.training.device == CONFIG_DEVICE_CPU)
 		return STATUS_OK;
-	find_gpu(c, m);
+	find_gpu(c, m, train_ranks_gpu(t));
 	if (c->gpu && !kernel_fatbin_find("train_rows")) {
 		snprintf(c->why, sizeof(c->why),
 			 "this program was built without GPU kernels (no nvcc at build time)");
@@ -140,7 +163,9 @@ static enum status choose(struct choice *c, const struct training *t, const stru
 		text_copy(c->why, sizeof(c->why), why.text);
 		c->cause = CAUSE_UNSUPPORTED;
 	} else if (c->gpu) {
-		st = look_closer(c, t, err);
+		st = check_gpu_precision(t, c->gpu, err);
+		if (!st)
+			st = look_closer(c, t, err);
 	}
 	if (*c->why)
 		c->gpu = NULL;
@@ -174,7 +199,8 @@ static enum status settle_on(struct training *t, const struct machine *m, struct
 	if (!c.gpu && *c.why)
 		log_warn(t->c->log, LOG_TOPIC_RUN, "training on the CPU, because the GPU is not usable: %s",
 			 c.why);
-	t->room = (struct train_memory_available){.available = machine_cpu(m)->memory_available_bytes};
+	t->room = (struct train_memory_available){.available = machine_cpu(m)->memory_available_bytes /
+							       train_ranks_local(t)};
 	if (!c.gpu)
 		st = check_cpu_precision(t, err);
 	if (st)

@@ -242,6 +242,9 @@ int train_conclude(struct training *t, struct error *err)
 	if (job_end(&t->job, ending, t->end.status, t->end.cause, t->end.text, &journal))
 		t->lost = true;
 	settle(t);
+	train_ranks_collect(t);
+	if (!train_ranks_leads(t))
+		return exit_code(t);
 	if (!t->lost)
 		reported = train_report(t, err);
 	train_look_again(t);

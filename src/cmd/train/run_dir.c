@@ -198,3 +198,12 @@ enum status train_folder(struct training *t, struct error *err)
 		st = clear(t, journal, err);
 	return st ? st : train_save_config(t, path, err);
 }
+
+enum status train_folder_beside(struct training *t, struct error *err)
+{
+	char path[PATH_MAX + 32];
+	enum status st = file_make_private_dir(t->dir, err);
+
+	snprintf(path, sizeof(path), "%s/" TRAIN_CONFIG, t->dir);
+	return st ? st : train_save_config(t, path, err);
+}

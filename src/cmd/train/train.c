@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "cmd/shared/single_process.h"
 #include "cmd/shared/saved_kernels.h"
 #include "cmd/running/running.h"
 #include "cmd/shared/show.h"
@@ -14,6 +13,7 @@
 #include "journal/record/record.h"
 #include "machine/machine.h"
 #include "train/run/fields.h"
+#include "train/mesh/mesh.h"
 #include "train/run/inputs.h"
 #include "train/memory/train_plan.h"
 
@@ -27,6 +27,15 @@ static const struct opt opts[] = {
 		.help = "continue the run in DIR from its newest checkpoint, with its original configuration"),
 	OPT_ROW(struct train_opts, plan, .name = "plan", .also = "dry-run",
 		.help = "show the memory and work that the run needs; train nothing"),
+	OPT_ROW(struct train_opts, gpus, .name = "gpus", .also = "gpus-per-node", .max = 1024,
+		.help = "with --plan: plan for this number of GPUs on each node, on any machine; 0: for this machine"),
+	OPT_ROW(struct train_opts, nodes, .name = "nodes", .also = "nnodes", .max = 65536,
+		.help = "with --plan and --gpus: number of nodes; 0: one"),
+	OPT_ROW(struct train_opts, link_rate, .name = "link-rate", .preset = "0", .unit = "B", .max = 1e15,
+		.help = "with --gpus: bytes per second between GPUs of a node, one way, for example the bus bandwidth of an "
+			"all-reduce that assay measured; 0: unknown"),
+	OPT_ROW(struct train_opts, network_rate, .name = "network-rate", .preset = "0", .unit = "B", .max = 1e15,
+		.help = "with --nodes: bytes per second of a node's network ports together, one way; 0: unknown"),
 	OPT_ROW(struct train_opts, sample, .name = "telemetry", .preset = "true",
 		.help = "sample power, clocks and temperatures during the run"),
 	OPT_ROW(struct train_opts, real_names, .name = "real-names",
@@ -38,6 +47,7 @@ static const struct opt opts[] = {
 		.help = "time kernel candidates again; do not use the cache of tuning choices"),
 	OPT_ROW(struct train_opts, json, .name = "json",
 		.help = "print steps, evaluations and checkpoints as JSON Lines on stdout"),
+	RUNNING_TEAM_ROWS(struct train_opts),
 };
 
 static const struct field fields[] = {
@@ -60,6 +70,11 @@ static enum status check_wishes(const struct train_opts *o, struct error *err)
 	if (o->resume && (o->out || o->plan))
 		return error_set(err, STATUS_BAD_INPUT, "--resume and --%s cannot be combined",
 				 o->out ? "out" : "plan");
+	if ((o->gpus || o->nodes) && (!o->plan || !o->gpus))
+		return error_set(err, STATUS_BAD_INPUT, "--%s works only with --plan%s", o->gpus ? "gpus" : "nodes",
+				 o->gpus ? "; assay launch starts several ranks, and training: gpus all of a node" : " and --gpus");
+	if ((o->link_rate > 0 && !o->gpus) || (o->network_rate > 0 && o->nodes < 2))
+		return error_set(err, STATUS_BAD_INPUT, "--link-rate needs --plan --gpus, and --network-rate also --nodes");
 	if ((o->out && !*o->out) || (o->resume && !*o->resume))
 		return error_set(err, STATUS_BAD_INPUT, "--%s is empty", o->out ? "out" : "resume");
 	return STATUS_OK;
@@ -142,7 +157,7 @@ static enum status begin_job(struct training *t, struct error *err)
 				      .fields = fields,
 				      .field_count = sizeof(fields) / sizeof(fields[0]),
 				      .hash = t->hash,
-				      .resume = t->goes_on,
+				      .resume = t->goes_on && train_ranks_leads(t),
 				      .sample = t->o->sample,
 				      .real_names = t->o->real_names,
 				      .started_ns = process_started_ns(),
@@ -190,10 +205,14 @@ static enum status settle(struct training *t, struct error *err)
 
 static int show_plan(const struct training *t, struct error *err)
 {
+	const struct comm_links links = {.local = t->o->gpus,
+					 .nodes = t->o->nodes ? t->o->nodes : 1,
+					 .link = t->o->link_rate,
+					 .network = t->o->network_rate};
 	struct text out = {0};
 	json_t *json = NULL;
-	enum status st =
-		train_plan(&t->config, &t->room, t->o->json ? NULL : &out, t->o->json ? &json : NULL, err);
+	enum status st = train_plan(&t->config, &t->room, t->o->gpus ? &links : NULL, t->o->json ? NULL : &out,
+				    t->o->json ? &json : NULL, err);
 
 	if (!st && !t->o->json)
 		show_text(&out, UTF8_KEEP_NOTHING);
@@ -213,24 +232,35 @@ static void look_for_kernels(struct training *t, const struct record_case *c)
 	text_copy(t->kernels, sizeof(t->kernels), name ? name : "");
 }
 
-/* For training on the CPU: selects the BLAS library's fastest kernels. The worker finds them in its
- * environment. */
-static void settle_kernels(struct training *t)
+/* For training on the CPU: selects the BLAS library's fastest kernels, those of rank 0 on all ranks. The
+ * worker finds them in its environment. */
+static enum status settle_kernels(struct training *t, struct error *err)
 {
 	const uint64_t began = clock_now_ns(clock_monotonic());
-	struct cpu_kernels k;
-	char text[320], id[USER_CACHE_ID];
+	struct cpu_kernels k = {0};
+	char text[320], id[USER_CACHE_ID] = "";
+	const bool chooses = train_ranks_leads(t) && !(t->goes_on && !*t->kernels); /* a resumed run keeps them */
 	json_t *values;
+	enum status st = STATUS_OK;
 
-	if (*t->gpu || (t->goes_on && !*t->kernels)) /* a resumed run keeps its kernels */
-		return;
-	saved_kernels_settle(&k, id, *t->kernels ? t->kernels : NULL, !t->o->no_cache, t->c->log, t->c->stop);
+	if (*t->gpu)
+		return STATUS_OK;
+	if (chooses) {
+		saved_kernels_settle(&k, id, *t->kernels ? t->kernels : NULL, !t->o->no_cache, t->c->log,
+				     t->c->stop);
+		text_copy(t->kernels, sizeof(t->kernels), k.used);
+	}
+	st = train_ranks_kernels(t, t->kernels, sizeof(t->kernels), err);
+	if (!st && !train_ranks_leads(t) && *t->kernels)
+		saved_kernels_settle(&k, id, t->kernels, false, t->c->log, t->c->stop);
 	t->tuned_s = k.measured ? k.took_s : 0;
-	cpu_kernels_text(&k, text, sizeof(text));
-	if (*text)
-		log_info(t->c->log, LOG_TOPIC_RUN, "%s", text);
-	if (!*k.used)
-		return;
+	if (chooses) {
+		cpu_kernels_text(&k, text, sizeof(text));
+		if (*text)
+			log_info(t->c->log, LOG_TOPIC_RUN, "%s", text);
+	}
+	if (st || !*k.used)
+		return st;
 	values = json_pack("{s:s}", "kernels", k.used);
 	if (values && k.gain > 0) {
 		json_object_set_new(values, "kernels_chosen", json_string(k.chosen));
@@ -239,6 +269,7 @@ static void settle_kernels(struct training *t)
 	if (values && k.cached)
 		json_object_set_new(values, "kernels_from", json_sprintf("cache %s", id));
 	job_phase(t->job, "kernels", began, clock_now_ns(clock_monotonic()), values);
+	return STATUS_OK;
 }
 
 /* Sets *finished if the run in the directory has finished with the same configuration: there is nothing to
@@ -273,32 +304,123 @@ static void let_go(struct training *t)
 	t->claim = -1;
 }
 
+/* Everything before a folder is made. Ranks other than 0 need no configuration of a run that is resumed. */
+static enum status check_start(struct training *t, struct error *err)
+{
+	struct mesh mesh;
+	enum status st = STATUS_OK;
+
+	if (train_ranks_leads(t) || !t->o->resume)
+		st = read_config(t, err);
+	if (!st)
+		st = train_ranks_spread(t, err);
+	t->config.place = (struct config_place){.rank = t->ranks.team.place.rank, .ranks = t->ranks.team.place.size};
+	if (t->o->gpus)
+		t->config.place.ranks = t->o->gpus * (t->o->nodes ? t->o->nodes : 1);
+	if (!st && !t->o->resume)
+		st = mesh_of(&mesh, &t->config, err);
+	st = train_ranks_agree(t, "the configuration", st, err);
+	if (!st)
+		st = train_ranks_agree(t, "equal configurations", train_ranks_compare_config(t, err), err);
+	return st ? st : train_ranks_agree(t, "the inputs", check_inputs(t, err), err);
+}
+
+/* Takes the settings of rank 0, and checks that this rank has the same kind of device and enough memory. */
+static enum status settle_as_first(struct training *t, struct error *err)
+{
+	const bool gpu = *t->gpu != '\0';
+	uint64_t planned;
+	enum status st = train_ranks_take_config(t, err);
+
+	if (st || train_ranks_leads(t))
+		return st;
+	if (gpu != (t->config.training.device == CONFIG_DEVICE_GPU))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: start one rank for each GPU (--ranks-per-node), or set training: device: cpu",
+				 gpu ? "rank 0 trains on a CPU, but this rank has a GPU"
+				     : "rank 0 trains on a GPU, but this rank has none");
+	return train_settle(&t->config, &t->room, &planned, err);
+}
+
+/* The settings that depend on the machine are those of rank 0. */
+static enum status settle_machine(struct training *t, struct error *err)
+{
+	enum status st = train_settle_device(t, err);
+
+	if (!st && train_ranks_leads(t))
+		st = settle(t, err);
+	st = train_ranks_agree(t, "the device", st, err);
+	if (!st && train_ranks_several(t))
+		st = train_ranks_agree(t, "the settings of rank 0", settle_as_first(t, err), err);
+	return st;
+}
+
+/* Rank 0's run directory, and what the others use beside it. */
+static enum status settle_folder(struct training *t, bool *finished, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	if (train_ranks_leads(t)) {
+		st = train_folder(t, err);
+		if (!st && t->goes_on)
+			st = look_for_end(t, finished, err);
+	}
+	st = train_ranks_agree(t, "the run directory", st, err);
+	if (!st)
+		st = train_ranks_share(t, finished, &t->goes_on, err);
+	if (!st)
+		st = train_ranks_dir(t, err);
+	if (!st && !train_ranks_leads(t) && !*finished)
+		st = train_folder_beside(t, err);
+	return train_ranks_several(t) ? train_ranks_agree(t, "the folders", st, err) : st;
+}
+
+static enum status work_on(struct training *t, struct error *err)
+{
+	struct error mine = {0};
+	enum status st;
+
+	begin_job(t, &mine);
+	st = train_ranks_begin(t, &mine, err);
+	let_go(t);
+	if (st)
+		return st;
+	run_dir_open(&t->home, t->dir);
+	st = settle_kernels(t, err);
+	t->start_ns = clock_now_ns(clock_monotonic());
+	return st ? st : train_follow(t, err);
+}
+
+/* A plan for other GPUs needs none here, and knows nothing about their memory. */
+static enum status plan_device(struct training *t, struct error *err)
+{
+	if (!t->o->gpus)
+		return train_settle_device(t, err);
+	if (t->config.training.device == CONFIG_DEVICE_CPU)
+		return error_set(err, STATUS_BAD_INPUT, "--gpus plans for GPUs, but training: device is cpu");
+	t->config.training.device = CONFIG_DEVICE_GPU;
+	return STATUS_OK;
+}
+
 static int train(struct training *t, struct error *err)
 {
 	bool finished = false;
 	enum status st;
 
-	if (check_wishes(t->o, err) || (!t->o->plan && single_process_check("train", err)) ||
-	    read_config(t, err) || check_inputs(t, err))
-		return running_complain(t->c, err);
-	if ((!t->o->resume || t->o->plan) && train_settle_device(t, err))
+	if (check_wishes(t->o, err) || train_ranks_join(t, err) || check_start(t, err))
 		return running_complain(t->c, err);
 	if (t->o->plan)
-		return show_plan(t, err);
-	if ((!t->o->resume && settle(t, err)) || train_folder(t, err) ||
-	    (t->goes_on && look_for_end(t, &finished, err)))
+		return plan_device(t, err) ? running_complain(t->c, err) : show_plan(t, err);
+	if ((!t->o->resume && settle_machine(t, err)) || settle_folder(t, &finished, err))
 		return running_complain(t->c, err);
 	if (finished) /* needs no device */
-		return show_finished(t, err);
-	if ((t->o->resume && (train_settle_device(t, err) || settle(t, err))) || begin_job(t, err))
+		return train_ranks_leads(t) ? show_finished(t, err) : EXIT_PASS;
+	if (t->o->resume && settle_machine(t, err))
 		return running_complain(t->c, err);
-	let_go(t);
-	run_dir_open(&t->home, t->dir);
-	settle_kernels(t);
-	t->start_ns = clock_now_ns(clock_monotonic());
-	st = train_follow(t, err);
+	st = work_on(t, err);
 	if (st) {
-		job_end(&t->job, ENDING_DONE, err->status, err->cause, err->text, NULL);
+		if (t->job)
+			job_end(&t->job, ENDING_DONE, err->status, err->cause, err->text, NULL);
 		return running_complain(t->c, err);
 	}
 	return train_conclude(t, err);
@@ -318,7 +440,7 @@ static int run(const struct command_context *c, const void *opts_)
 	t->o = opts_;
 	t->claim = -1;
 	t->home.fd = -1;
-	code = train(t, &err);
+	code = train_ranks_leave(t, train(t, &err));
 	let_go(t);
 	run_dir_close(&t->home);
 	config_release(&t->config);
@@ -343,7 +465,7 @@ const struct command command_train = {
 		"Exit codes: 0 trained, 1 the result is not usable (for example, training diverged), 2 training was not "
 		"possible, 64 wrong usage or an error in the configuration.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct train_opts)},
-	.single = true,
+	.mpi_on_cpus = true,
 	.stops_unread = true,
 	.run = run,
 };

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include "cmd/command.h"
 #include "cmd/shared/child_lines.h"
+#include "cmd/train/ranks.h"
 #include "core/process/process.h"
 #include "journal/file/run_dir.h"
 #include "machine/machine.h"
@@ -19,17 +20,20 @@
 struct train_opts {
 	const char *config, *out, *resume;
 	bool plan, json, sample, real_names, no_cache;
-	double silence;
+	double silence, link_rate, network_rate;
+	uint32_t gpus, nodes; /* of a plan; 0: this machine */
+	struct running_opts running; /* how launched ranks join */
 };
 
 struct training {
 	const struct command_context *c;
 	const struct train_opts *o;
 	struct config config;
+	struct train_ranks ranks;
 	char dir[PATH_MAX];
 	struct run_dir home;
 	int claim;    /* descriptor with a lock on the folder while a run begins there; -1: none */
-	bool goes_on; /* an existing run is resumed */
+	bool goes_on; /* an existing run is resumed; equal on all ranks */
 	struct train_memory_available room; /* available memory for the plan */
 	char gpu[16];			    /* PCI address of the training GPU; "": training on the CPU */
 	struct gpu before;		    /* the GPU's facts before the worker began */
@@ -79,6 +83,8 @@ bool train_cache_alone(const struct gpu *before, const struct gpu *now, double p
  * t->claim keeps other runs from beginning there until it is closed, once the journal with its own lock
  * exists. */
 enum status train_folder(struct training *t, struct error *err);
+/* On ranks other than 0: makes t->dir, with the configuration for the worker. */
+enum status train_folder_beside(struct training *t, struct error *err);
 /* Sets t->lost if the run directory was removed, moved or made unwritable, or if its journal cannot be
  * written any more. (end.c) */
 void train_check_run_dir(struct training *t);

@@ -9,7 +9,8 @@
 #include "train/run/fields.h"
 #include "train/run/inputs.h"
 
-enum { WAIT_MS = 200, LEAVE_MS = 5000, KILL_MS = 2000, READINGS = 64, TIMES = 20 };
+enum { WAIT_MS = 200, LEAVE_MS = 5000, KILL_MS = 2000, READINGS = 64, TIMES = 20, PEERS = 64 };
+static const uint64_t LISTEN_NS = 20000000000u;
 static const double silence_s = 600;
 
 /* Adds every number of a line to the journal, except its time. */
@@ -56,6 +57,21 @@ static void hear(struct training *t)
 	t->silent_s = 0;
 }
 
+/* All ranks read the same files, so their workers say the same. */
+static void take_log(const struct training *t, const json_t *line)
+{
+	if (train_ranks_leads(t) || json_integer_value(json_object_get(line, "level")) >= LOG_ERROR)
+		child_log_take(t->c->log, line);
+}
+
+/* After a failure the worker of one of several ranks may still be inside a collective, so it does not end by
+ * itself. */
+static void end_with_others(struct training *t)
+{
+	if (train_ranks_several(t) && t->end.status && t->end.status != STATUS_CANCELLED)
+		process_stop(&t->worker, 0, KILL_MS);
+}
+
 static bool take_line(void *arg, const char *text, size_t size)
 {
 	struct training *t = arg;
@@ -89,12 +105,20 @@ static bool take_line(void *arg, const char *text, size_t size)
 		t->saved = true;
 	} else if (!strcmp(type, "end")) {
 		child_end_take(&t->end, line);
+		end_with_others(t);
 	} else if (!strcmp(type, "log")) {
-		child_log_take(t->c->log, line);
+		take_log(t, line);
+	} else if (!strcmp(type, "listen")) {
+		t->ranks.port = (int)json_integer_value(json_object_get(line, "port"));
 	} else if (!strcmp(type, "chosen")) {
 		train_cache_receive(t, line);
 	}
-	if (t->o->json && strcmp(type, "log") && strcmp(type, "at") && strcmp(type, "chosen")) {
+	if (!train_ranks_leads(t)) { /* only rank 0 prints */
+		json_decref(line);
+		return true;
+	}
+	if (t->o->json && strcmp(type, "log") && strcmp(type, "at") && strcmp(type, "chosen") &&
+	    strcmp(type, "listen")) {
 		show_json(line, JSON_COMPACT);
 		show_flush();
 	}
@@ -110,18 +134,44 @@ static enum status start(struct training *t, struct error *err)
 {
 	static const char *const argv[] = {NULL, "__trainer", NULL};
 	struct process_spec spec = {.argv = argv, .channel = true, .cpu_numa = -1};
-	json_t *first = json_pack("{s:s, s:b, s:s, s:s, s:I, s:f, s:O?}", "dir", t->dir, "resume", t->goes_on,
-				  "config", t->hash, "gpu", t->gpu, "started",
-				  (json_int_t)process_started_ns(), "tuned_s", t->tuned_s, "card", t->card);
-	enum status st =
-		first ? process_start(&t->worker, &spec, err)
-		      : error_set(err, STATUS_BUG,
-				  "%s: the path is not UTF-8, so it cannot be passed to the worker", t->dir);
+	json_t *team = NULL, *first;
+	enum status st = train_ranks_place(t, &team, err);
 
+	if (st)
+		return st;
+	first = json_pack("{s:s, s:b, s:s, s:s, s:I, s:f, s:O?, s:o?}", "dir", t->dir, "resume", t->goes_on,
+			  "config", t->hash, "gpu", t->gpu, "started", (json_int_t)process_started_ns(),
+			  "tuned_s", t->tuned_s, "card", t->card, "team", team);
+	if (train_ranks_several(t))
+		t->ranks.board = team_board_create(&t->ranks.board_fd);
+	if (t->ranks.board)
+		spec.shared = t->ranks.board_fd;
+	st = first ? process_start(&t->worker, &spec, err)
+		   : error_set(err, STATUS_BUG,
+			       "%s: the path is not UTF-8, so it cannot be passed to the worker", t->dir);
 	if (!st)
 		return lines_send(t->worker.channel, first, 17, NULL, err);
 	json_decref(first);
 	return st;
+}
+
+/* Waits until rank 0's worker listens, and tells the other ranks where. */
+static enum status announce(struct training *t, struct error *err)
+{
+	enum lines_state state = LINES_MORE;
+	const uint64_t end = clock_now_ns(clock_monotonic()) + LISTEN_NS;
+
+	if (!train_ranks_several(t) || !train_ranks_leads(t))
+		return STATUS_OK;
+	while (t->ranks.port < 0 && state == LINES_MORE && !t->end.said && !*t->c->stop &&
+	       clock_now_ns(clock_monotonic()) < end) {
+		struct pollfd in = {.fd = t->worker.channel, .events = POLLIN};
+
+		if (poll(&in, 1, WAIT_MS) > 0)
+			state = lines_read(&t->in, t->worker.channel, take_line, t);
+		train_ranks_attend(t);
+	}
+	return train_ranks_announce(t, err);
 }
 
 static void ask_to_end(struct training *t)
@@ -185,6 +235,7 @@ static void end_hung(struct training *t)
 	if (t->silent_s <= patience_s(t))
 		return;
 	t->hung = true;
+	train_ranks_hung(t);
 	process_stop(&t->worker, 0, KILL_MS);
 }
 
@@ -215,13 +266,16 @@ enum status train_follow(struct training *t, struct error *err)
 	enum lines_state state = LINES_MORE;
 	enum status st = start(t, err);
 
+	if (!st)
+		st = announce(t, err);
 	while (!st && state == LINES_MORE && !t->garbled && !t->hung) {
-		struct pollfd in[2] = {{.fd = t->worker.channel, .events = POLLIN},
-				       {.fd = job_channel(t->job), .events = POLLIN}};
+		struct pollfd in[2 + PEERS] = {{.fd = t->worker.channel, .events = POLLIN},
+					       {.fd = job_channel(t->job), .events = POLLIN}};
 
-		poll(in, 2, WAIT_MS);
+		poll(in, 2 + train_ranks_fds(t, in + 2, PEERS), WAIT_MS);
 		state = lines_read(&t->in, t->worker.channel, take_line, t);
 		job_receive(t->job);
+		train_ranks_attend(t);
 		heed_home(t);
 		pass_on_stop(t);
 		if (state == LINES_MORE)
@@ -229,6 +283,10 @@ enum status train_follow(struct training *t, struct error *err)
 	}
 	if (!st)
 		on_leave(t);
+	else if (t->worker.pid > 0)
+		process_stop(&t->worker, 0, KILL_MS);
+	if (!st)
+		train_ranks_end(t);
 	end_phase(t);
 	process_release(&t->worker);
 	return st;

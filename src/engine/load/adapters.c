@@ -29,7 +29,7 @@ static enum status open_one(struct adapters *a, const struct adapters_options *o
 
 	if (!st && !is_checked(a, i))
 		st = peft_check_base(&a->peft[i], w, o->any_base, o->log, err);
-	if (!st && !storage_is_resident(&a->peft[i].config.base_storage))
+	if (!st && !storage_is_resident(&a->peft[i].config.base_storage) && !w->bnb4_count)
 		log_warn(o->log, LOG_TOPIC_RUN,
 			 "%s: it was trained on weights in %s; here they are not quantized, so results "
 			 "differ slightly (assay merge writes the trained model)",

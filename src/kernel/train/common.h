@@ -51,8 +51,9 @@ static inline unsigned train_blocks(uint64_t rows, uint64_t cols)
  * (cols + 31) / 32 blocks of TRAIN_THREADS. */
 struct train_sums_args {
 	DEVICE_PTR(const float) sums; /* (count, cols), contiguous */
-	DEVICE_PTR(float) out;	      /* (cols) */
+	DEVICE_PTR(void) out;	      /* (cols): F32, or BF16 if bf16 */
 	uint64_t count, cols;
+	uint32_t bf16, reserved;
 };
-static_assert(sizeof(struct train_sums_args) == 32, "layout shared with nvcc");
+static_assert(sizeof(struct train_sums_args) == 40, "layout shared with nvcc");
 #endif

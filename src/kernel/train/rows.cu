@@ -99,8 +99,8 @@ extern "C" __global__ void TRAIN_ENTRY(train_scatter_add)(train_gather_args a)
 				   raw8(a.to + a.row[p.row] * a.ld_to + p.col, p.left, wide_to)};
 		},
 		[&](place p, const two &e) {
-			store8(a.to + a.row[p.row] * a.ld_to + p.col, added(eight_of(e.y), eight_of(e.x)), p.left,
-			       wide_to);
+			store8(a.to + a.row[p.row] * a.ld_to + p.col, added(eight_of(e.y), eight_of(e.x)),
+			       p.left, wide_to);
 		});
 }
 
@@ -112,8 +112,10 @@ extern "C" __global__ void TRAIN_ENTRY(train_embed_bwd)(train_embed_bwd_args a)
 	__shared__ uint32_t warp_count[TRAIN_THREADS / 32];
 	const uint32_t own = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 	const int32_t token = a.token[own];
-	const bool wide_dx = wide_number(a.dx, a.ld_dx), wide_to = wide_f32(a.dtable, a.ld_dtable);
-	float *to = a.dtable + token * a.ld_dtable;
+	const bool wide_dx = wide_number(a.dx, a.ld_dx);
+	const bool wide_to = a.bf16 ? wide_bf16(a.dtable, a.ld_dtable) : wide_f32(a.dtable, a.ld_dtable);
+	float *const to = (float *)a.dtable + token * a.ld_dtable;
+	uint16_t *const to_bf16 = (uint16_t *)a.dtable + token * a.ld_dtable;
 
 	for (uint32_t first = 0; first < own; first += blockDim.x)
 		if (__syncthreads_or(first + threadIdx.x < own && a.token[first + threadIdx.x] == token))
@@ -136,11 +138,15 @@ extern "C" __global__ void TRAIN_ENTRY(train_embed_bwd)(train_embed_bwd_args a)
 		__syncthreads();
 		for (uint32_t col = threadIdx.x * 8; count && col < a.cols; col += blockDim.x * 8) {
 			const int64_t left = a.cols - col;
-			eight sum = load8(to + col, left, wide_to);
+			eight sum =
+				a.bf16 ? load8(to_bf16 + col, left, wide_to) : load8(to + col, left, wide_to);
 
 			for (uint32_t i = 0; i < count; i++)
 				sum = added(sum, load8(a.dx + list[i] * a.ld_dx + col, left, wide_dx));
-			store8(to + col, sum, left, wide_to);
+			if (a.bf16)
+				store8(to_bf16 + col, sum, left, wide_to);
+			else
+				store8(to + col, sum, left, wide_to);
 		}
 		__syncthreads();
 	}
@@ -158,7 +164,8 @@ extern "C" __global__ void TRAIN_ENTRY(train_dropout)(train_dropout_args a)
 		},
 		[&](place p, const two &e) {
 			const uint64_t row = a.row_begin + p.row;
-			const uint32_t low = (uint32_t)row, high = (uint32_t)(row >> 32), block = (uint32_t)(p.col / 4);
+			const uint32_t low = (uint32_t)row, high = (uint32_t)(row >> 32),
+				       block = (uint32_t)(p.col / 4);
 			const uint4 v = philox4x32(a.seed, block, low, high, a.site);
 			const uint4 w = philox4x32(a.seed, block + 1, low, high, a.site);
 			const uint32_t word[8] = {v.x, v.y, v.z, v.w, w.x, w.y, w.z, w.w};
@@ -167,7 +174,8 @@ extern "C" __global__ void TRAIN_ENTRY(train_dropout)(train_dropout_args a)
 #pragma unroll
 			for (int j = 0; j < 8; j++)
 				x.v[j] = word[j] >= a.least ? x.v[j] * a.scale : 0;
-			store8(a.y + p.row * a.ld_y + p.col, a.add ? added(x, eight_of(e.y)) : x, p.left, wide_y);
+			store8(a.y + p.row * a.ld_y + p.col, a.add ? added(x, eight_of(e.y)) : x, p.left,
+			       wide_y);
 		});
 }
 
@@ -209,7 +217,8 @@ extern "C" __global__ void train_to_bf16(train_convert_args a)
 	const bool wide_from = wide_f32(from, a.ld_from), wide_to = wide_bf16(to, a.ld_to);
 
 	for_vectors(
-		a.rows, a.cols, [&](place p) { return load8(from + p.row * a.ld_from + p.col, p.left, wide_from); },
+		a.rows, a.cols,
+		[&](place p) { return load8(from + p.row * a.ld_from + p.col, p.left, wide_from); },
 		[&](place p, const eight &x) { store8(to + p.row * a.ld_to + p.col, x, p.left, wide_to); });
 }
 
@@ -220,8 +229,11 @@ extern "C" __global__ void train_to_f32(train_convert_args a)
 	const bool wide_from = wide_bf16(from, a.ld_from), wide_to = wide_f32(to, a.ld_to);
 
 	for_vectors(
-		a.rows, a.cols, [&](place p) { return raw8(from + p.row * a.ld_from + p.col, p.left, wide_from); },
-		[&](place p, uint4 x) { store8(to + p.row * a.ld_to + p.col, eight_of(x), p.left, wide_to); });
+		a.rows, a.cols,
+		[&](place p) { return raw8(from + p.row * a.ld_from + p.col, p.left, wide_from); },
+		[&](place p, uint4 x) {
+			store8(to + p.row * a.ld_to + p.col, eight_of(x), p.left, wide_to);
+		});
 }
 
 extern "C" __global__ void train_add_bf16(train_convert_args a)
@@ -237,7 +249,8 @@ extern "C" __global__ void train_add_bf16(train_convert_args a)
 				   raw8(to + p.row * a.ld_to + p.col, p.left, wide_to)};
 		},
 		[&](place p, const two &e) {
-			store8(to + p.row * a.ld_to + p.col, added(eight_of(e.y), eight_of(e.x)), p.left, wide_to);
+			store8(to + p.row * a.ld_to + p.col, added(eight_of(e.y), eight_of(e.x)), p.left,
+			       wide_to);
 		});
 }
 
@@ -283,7 +296,8 @@ extern "C" __global__ void train_copy(train_copy_args a)
 	for_vectors(
 		a.rows, (a.bytes + 1) / 2,
 		[&](place p) {
-			return bytes16(from + p.row * a.pitch_from + 2 * p.col, (int64_t)a.bytes - 2 * p.col, wide_from);
+			return bytes16(from + p.row * a.pitch_from + 2 * p.col, (int64_t)a.bytes - 2 * p.col,
+				       wide_from);
 		},
 		[&](place p, uint4 x) {
 			put16(to + p.row * a.pitch_to + 2 * p.col, x, (int64_t)a.bytes - 2 * p.col, wide_to);
@@ -308,7 +322,8 @@ extern "C" __global__ void train_sums_add(train_sums_args a)
 {
 	__shared__ float part[TRAIN_THREADS / 32][32];
 	const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-	const uint64_t col = (uint64_t)blockIdx.x * 32 + lane, each = (a.count + warps - 1) / warps, begin = warp * each;
+	const uint64_t col = (uint64_t)blockIdx.x * 32 + lane, each = (a.count + warps - 1) / warps,
+		       begin = warp * each;
 	float sum = 0;
 
 	if (col < a.cols)
@@ -319,7 +334,10 @@ extern "C" __global__ void train_sums_add(train_sums_args a)
 	if (warp == 0 && col < a.cols) {
 		for (uint32_t w = 1; w < warps; w++)
 			sum += part[w][lane];
-		a.out[col] += sum;
+		if (a.bf16)
+			((uint16_t *)a.out)[col] = f32_bf16(bf16_f32(((uint16_t *)a.out)[col]) + sum);
+		else
+			((float *)a.out)[col] += sum;
 	}
 }
 
@@ -368,7 +386,8 @@ extern "C" __global__ void train_random_bf16(train_random_args a)
 	const bool wide = wide_bf16(to, a.ld_to);
 
 	for_vectors(
-		a.rows, a.cols, [&](place p) { return four_words(weights_of(a, a.first + p.row * a.cols + p.col)); },
+		a.rows, a.cols,
+		[&](place p) { return four_words(weights_of(a, a.first + p.row * a.cols + p.col)); },
 		[&](place p, uint4 x) { put8(to + p.row * a.ld_to + p.col, x, p.left, wide); });
 }
 

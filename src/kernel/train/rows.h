@@ -28,16 +28,17 @@ struct train_gather_args {
 };
 static_assert(sizeof(struct train_gather_args) == 48, "layout shared with nvcc");
 
-/* train_embed_bwd: dtable[token[t]] += dx[t]. One block adds the rows of one token in ascending order. Grid:
- * exactly rows. */
+/* train_embed_bwd: dtable[token[t]] += dx[t]. One block adds the rows of one token in ascending order. A sum
+ * in BF16 is rounded after each 256 positions that have the token. Grid: exactly rows. */
 struct train_embed_bwd_args {
 	DEVICE_PTR(const train_real) dx; /* (rows, cols), ld_dx */
-	DEVICE_PTR(float) dtable;	 /* (vocab, cols), ld_dtable */
+	DEVICE_PTR(void) dtable;	 /* (vocab, cols), ld_dtable: F32, or BF16 if bf16 */
 	DEVICE_PTR(const int32_t) token; /* (rows) */
 	int64_t ld_dx, ld_dtable;
 	uint32_t rows, cols;
+	uint32_t bf16, reserved;
 };
-static_assert(sizeof(struct train_embed_bwd_args) == 48, "layout shared with nvcc");
+static_assert(sizeof(struct train_embed_bwd_args) == 56, "layout shared with nvcc");
 
 /* train_dropout: y = bf16((add ? y : 0) + (keep ? x * scale : 0)). Element (t, j) is kept if word j % 4 of
  * Philox with key seed and counter (j / 4, row low, row high, site), row = row_begin + t, is >= least. y may

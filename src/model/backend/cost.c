@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/backend/cost.h"
+#include "gpu/bnb4/bnb4_kernels.h"
 #include "kernel/step/sample.h"
 #include "kernel/train/flat_vector.h"
 #include "model/cpu/invariant/quantised_gemm.h"
 #include "model/generation/choice.h"
 #include "model/gpu/paged/lists.h"
 #include "model/gpu/paged/work.h"
+#include "model/tensor/fp8.h"
 #include "model/tensor/matrix.h"
 
 void cost_touch(struct backend *back, const struct mat *m, double times)
 {
 	back->cost.bytes += times * (double)dtype_bytes(m->dtype, (uint64_t)(m->rows * m->cols));
+}
+
+void cost_adamw(struct backend *back, const struct adamw_part *p)
+{
+	const struct mat *const changed[] = {&p->m, &p->v, &p->m_scale, &p->v_scale, &p->w, &p->rest};
+
+	cost_touch(back, &p->g, 1);
+	for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++)
+		cost_touch(back, changed[i], 2);
 }
 
 void cost_gemm(struct backend *back, const struct gemm *g)
@@ -57,16 +68,15 @@ void cost_slot_fill(struct backend *back, const struct slot_fill *fill)
 	cost_refresh(back, &fill->live);
 }
 
-enum status workspace_quantize(struct backend *back, const struct stored *to, struct mat *absmax,
+enum status workspace_quantize(struct backend *back, const struct stored *to, struct mat *room,
 			       struct error *err)
 {
 	const struct bnb4 *q = &to->bnb4;
-	const bool wanted = back->kind == BACKEND_GPU && q->nested;
+	const uint64_t bytes =
+		back->kind == BACKEND_GPU ? bnb4_kernels_scratch(q->rows, q->cols, q->nested) : 0;
 
-	*absmax = (struct mat){.rows = wanted,
-			       .cols = wanted ? (int64_t)bnb4_blocks(q->rows, q->cols) : 0,
-			       .dtype = DTYPE_F32};
-	return wanted ? arena_mat(back->arena, MEM_WORKSPACE, absmax, "absmax of blocks", err) : STATUS_OK;
+	*room = (struct mat){.rows = bytes > 0, .cols = (int64_t)bytes, .dtype = DTYPE_U8};
+	return bytes ? arena_mat(back->arena, MEM_WORKSPACE, room, "absmax of blocks", err) : STATUS_OK;
 }
 
 /* One tile of scores per thread, and a second one for backward. A thread sums key gradients only for its own
@@ -208,6 +218,43 @@ enum status workspace_e4m3(struct backend *back, const struct gemm *g, struct ma
 	if (!st)
 		st = arena_mat(back->arena, MEM_WORKSPACE, rows, "rows of a GEMM in E4M3", err);
 	rows->scales = scales_of_rows(scale.data, rows->cols);
+	return st;
+}
+
+void cost_quantize(struct backend *back, const struct mat *from)
+{
+	cost_touch(back, from, 1);
+	back->cost.bytes += 2 * (double)(from->rows * from->cols);
+}
+
+enum status workspace_fp8_numbers(struct backend *back, const struct gemm *g, struct mat *a, struct mat *b,
+				  struct error *err)
+{
+	enum status st;
+
+	*a = (struct mat){.rows = g->a.rows, .cols = g->a.cols, .dtype = DTYPE_F32};
+	*b = (struct mat){.rows = g->b.rows, .cols = g->b.cols, .dtype = DTYPE_F32};
+	st = arena_mat(back->arena, MEM_WORKSPACE, a, "input of a GEMM in FP8", err);
+	return st ? st : arena_mat(back->arena, MEM_WORKSPACE, b, "weights of a GEMM in FP8", err);
+}
+
+bool workspace_fp8_has(const struct mat *x, bool along_rows)
+{
+	return x->e4m3 && !along_rows && fp8_is_rows(x->e4m3) && x->e4m3->cols == x->cols &&
+	       x->e4m3->rows == x->rows;
+}
+
+enum status workspace_fp8_rows(struct backend *back, const struct mat *x, bool along_rows, struct mat *q,
+			       struct error *err)
+{
+	const int64_t rows = along_rows ? x->cols : x->rows, k = along_rows ? x->rows : x->cols;
+	struct mat scale = {.rows = fp8_tiles(k), .cols = rows, .dtype = DTYPE_F32};
+	enum status st = arena_mat(back->arena, MEM_WORKSPACE, &scale, "scales of a GEMM in FP8", err);
+
+	*q = (struct mat){.rows = rows, .cols = k, .dtype = DTYPE_E4M3};
+	if (!st)
+		st = arena_mat(back->arena, MEM_WORKSPACE, q, "operand of a GEMM in FP8", err);
+	q->scales = fp8_scales_of_rows(scale.data, rows);
 	return st;
 }
 

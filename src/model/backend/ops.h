@@ -6,7 +6,7 @@
  *
  * Matrices are row-major. T = rows of the packed micro-batch. Activations have the type back->dtype,
  * statistics and losses back->stat; parameters, their gradient and moments are F32 (F64 if the back end is
- * compiled in double, for tests). An absent optional matrix has rows = 0.
+ * compiled in double, for tests) or in a format of adamw_part. An absent optional matrix has rows = 0.
  */
 #ifndef MODEL_BACKEND_OPS_H
 #define MODEL_BACKEND_OPS_H
@@ -51,6 +51,12 @@ struct gemm {
 	struct mat a, b, c, d, bias;
 	bool trans_a, trans_b;
 	float alpha, beta;
+	/* Operands that are not E4M3 are quantized to E4M3 first, with a scale per 128 elements along k. With b
+	 * in E4M3 with scales of blocks, a is always quantized. */
+	bool fp8;
+	/* Counts the scales of these operands that are not finite, because a number is not (I32, device
+	 * memory). NULL: not counted. */
+	int32_t *overflows;
 };
 struct random_fill {
 	uint64_t seed, first;
@@ -87,14 +93,37 @@ struct dropout {
 	uint32_t site;
 	float p;
 };
-/* AdamW. The gradient g is first scaled down to norm max_norm (0: no clipping). *squares is the sum of the
- * whole gradient's squares; if it is not finite, nothing is changed. correction = 1 - beta^step; the weight
- * decay is decoupled. */
+/* AdamW, computed in F32. The gradient g is first scaled down to norm max_norm (0: no clipping). *squares is
+ * the sum of the whole gradient's squares; if it is not finite, nothing is changed. correction = 1 -
+ * beta^step; the weight decay is decoupled. */
 struct adamw {
 	float lr, beta1, beta2, eps, decay, correction1, correction2;
 	double max_norm;
 	const double *squares; /* device memory */
+	uint64_t seed;	       /* of stochastic rounding */
+	uint32_t step;
 };
+/*
+ * The operands of AdamW: a part of the flat vector, in one of several formats. BF16 moments are rounded
+ * stochastically. 8-bit moments are bitsandbytes' block-wise data type. Each ADAMW_BLOCK elements from the
+ * part's begin on have a scale, which is the largest magnitude among them. Each element is a number of a map
+ * times that scale, and its code is the number's index (kernel/train/dynamic_map.h). The map of m is signed,
+ * that of v unsigned.
+ */
+enum { ADAMW_BLOCK = 256 };
+struct adamw_part {
+	struct mat g;		     /* F32 or BF16 */
+	struct mat m, v;	     /* both F32, BF16, or U8: codes */
+	struct mat m_scale, v_scale; /* F32 [1, blocks]; codes only */
+	struct mat w;		     /* F32; or BF16, which without `rest` is rounded stochastically */
+	struct mat rest;	     /* I16: with w, the halves of an F32 number (params_join); or absent */
+	/* Element of the flat vector at which the part begins: the place of its random numbers. */
+	uint64_t first;
+};
+/* Random bits for rounding element i of the flat vector in step s: half `which` (0: lower, 1: upper) of word
+ * i % 4 of philox(counter = {i / 4 low, i / 4 high, s, use}, key = seed). Moments: m takes the lower half, v
+ * the upper one. The weight takes the lower half. */
+enum { ADAMW_ROUND_MOMENTS = 1, ADAMW_ROUND_WEIGHT = 2 };
 enum reduction { REDUCE_SUM, REDUCE_SUM_SQUARES };
 /* Work of a step that a device may capture once and replay. Equal keys mean: the same operations with
  * operands at the same addresses, the same numbers of rows and outputs; only the contents of device memory
@@ -134,6 +163,10 @@ struct ops {
 	 * NULL: nothing is rearranged. */
 	enum status (*pack)(struct backend *, struct mat *w, struct error *);
 	enum status (*gemm)(struct backend *, const struct gemm *, struct error *);
+	/* Quantizes weights (of the activations' type, or F32) to E4M3 with a scale per 128 x 128 elements, `to`, and the same bytes transposed with
+	 * the transposed scales, `transposed`. Numbers that are not finite are counted as by gemm. */
+	enum status (*quantize_e4m3)(struct backend *, struct mat from, struct mat to, struct mat transposed,
+				     int32_t *overflows, struct error *);
 	/* x[t] = table[token[t]]. Backward adds rows of dx to dtable. */
 	enum status (*embed)(struct backend *, const struct batch *, struct mat table, struct mat x,
 			     struct error *);
@@ -242,8 +275,8 @@ struct ops {
 	/* sum += over all elements, in double. The order does not depend on the number of threads. `sum` is
 	 * device memory. */
 	enum status (*reduce)(struct backend *, struct mat x, enum reduction, double *sum, struct error *);
-	/* One optimizer step on rows of the flat vector. */
-	enum status (*adamw)(struct backend *, struct mat g, struct mat m, struct mat v, struct mat master,
-			     const struct adamw *, struct error *);
+	/* One optimizer step on a part of the flat vector. */
+	enum status (*adamw)(struct backend *, const struct adamw_part *, const struct adamw *,
+			     struct error *);
 };
 #endif

@@ -24,7 +24,8 @@ static void zero_rows(void *arg, int64_t first, int64_t last, unsigned thread)
 
 	(void)thread;
 	for (int64_t i = first; i < last; i++)
-		memset(real_row(*x, i), 0, (size_t)x->cols * sizeof(real));
+		memset((uint8_t *)x->data + dtype_bytes(x->dtype, (uint64_t)(i * x->ld)), 0,
+		       dtype_bytes(x->dtype, (uint64_t)x->cols));
 }
 
 enum status cpu_zero(struct backend *back, struct mat x, struct error *err)

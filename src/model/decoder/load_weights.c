@@ -2,6 +2,7 @@
 /* Loads the base model: resident weights in one call, so that threads share all of them, then layer after
  * layer the weights that are stored in another form. */
 #include <stdlib.h>
+#include "core/file/mapped.h"
 #include "model/decoder/layer_tensors.h"
 #include "model/files/random_weights.h"
 #include "model/tensor/matrix.h"
@@ -45,32 +46,127 @@ static enum status load_resident(const struct model *m, struct backend *back, co
 	return st;
 }
 
+static enum status put(struct backend *back, void *to, const void *from, uint64_t bytes, struct error *err)
+{
+	const struct mat m = {
+		.data = to, .rows = 1, .cols = (int64_t)bytes, .ld = (int64_t)bytes, .dtype = DTYPE_U8};
+
+	return back->ops->put(back, m, from, err);
+}
+
+/* Copies a tensor that the file has in the form in which it is stored. */
+static enum status copy_stored(struct backend *back, const struct weights *w, const char *name,
+			       const struct bnb4 *from, const struct storage *storage,
+			       const struct stored *to, struct error *err)
+{
+	const struct storage found = {.form = STORAGE_BNB4, .type = from->type, .nested = from->nested};
+	const uint64_t blocks = bnb4_blocks(from->rows, from->cols);
+	const uint64_t scales = from->nested ? bnb4_groups(from->rows, from->cols) : blocks;
+	const struct bnb4 *q = &to->bnb4;
+	enum status st;
+
+	if (from->type != q->type || from->nested != q->nested)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s: %s is stored in %s, but the run asks for %s; set bnb_4bit_quant_type and "
+			"bnb_4bit_use_double_quant to the checkpoint's values",
+			w->path, name, storage_word(&found), storage_word(storage));
+	if (!bnb4_finite(from))
+		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
+				       "%s: %s.absmax has NaN or infinity", w->path, name);
+	st = put(back, q->codes, from->codes, bnb4_code_bytes(from->rows, from->cols), err);
+	if (!st)
+		st = put(back, q->absmax, from->absmax, scales * sizeof(float), err);
+	if (!st && from->nested)
+		st = put(back, q->absmax_codes, from->absmax_codes, blocks, err);
+	if (!st && from->nested)
+		st = put(back, q->map, from->map, BNB4_MAP * sizeof(float), err);
+	if (!st && from->nested)
+		st = put(back, q->offset, from->offset, sizeof(float), err);
+	return mapped_check(st, err);
+}
+
+/* A layer's tensors that are quantized after loading. */
+struct unquantized {
+	struct weights_slot slots[LAYER_TENSOR_COUNT];
+	const struct stored *stored[LAYER_TENSOR_COUNT];
+	char name[LAYER_TENSOR_COUNT][PARAM_NAME];
+	size_t count;
+};
+
 /* The layer's slot is the place of the numbers until they are quantized. */
 static enum status load_stored(const struct model *m, struct backend *back, const struct model_source *from,
 			       int64_t layer, struct error *err)
 {
 	struct layer_tensor t[LAYER_TENSOR_COUNT];
-	struct weights_slot slots[LAYER_TENSOR_COUNT];
-	const struct stored *stored[LAYER_TENSOR_COUNT];
-	char name[LAYER_TENSOR_COUNT][PARAM_NAME];
-	size_t count = 0;
-	enum status st;
+	struct unquantized u = {.count = 0};
+	enum status st = STATUS_OK;
 
 	layer_tensors(&m->shape, t);
-	for (int i = 0; i < LAYER_TENSOR_COUNT; i++) {
+	for (int i = 0; !st && i < LAYER_TENSOR_COUNT; i++) {
 		const struct linear *l = layer_linear_of(&m->layer[layer], &t[i]);
+		const struct stored *stored = l ? linear_stored(l, t[i].begin) : NULL;
+		char *name = u.name[u.count];
+		struct weights_raw raw;
 
-		stored[count] = l ? linear_stored(l, t[i].begin) : NULL;
-		if (!stored[count])
+		if (!stored)
+			continue;
+		tensor_name(name, layer, t[i].name);
+		if (!from->random && weights_find(&raw, from->weights, name) && raw.bnb4) {
+			st = copy_stored(back, from->weights, name, raw.bnb4, &m->storage, stored, err);
+			continue;
+		}
+		u.stored[u.count] = stored;
+		u.slots[u.count++] =
+			(struct weights_slot){.name = name, .to = mat_rows(&l->w.w, t[i].begin, t[i].rows)};
+	}
+	if (!st && u.count)
+		st = load_numbers(m, back, from, u.slots, u.count, err);
+	for (size_t i = 0; !st && i < u.count; i++)
+		st = back->ops->quantize(back, u.slots[i].to, u.stored[i], err);
+	return st;
+}
+
+/* Scratch memory, which model_place planned, is the place of the numbers until they are quantized. */
+static enum status load_e4m3(const struct model *m, struct backend *back, const struct model_source *from,
+			     int64_t layer, const struct linear *l, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct mat numbers = {.rows = l->out, .cols = l->in, .dtype = back->dtype};
+	struct layer_tensor t[LAYER_TENSOR_COUNT];
+	struct weights_slot slots[STORED_MOST];
+	char name[STORED_MOST][PARAM_NAME];
+	size_t count = 0;
+	enum status st =
+		arena_mat(back->arena, MEM_SCRATCH, &numbers, "weights before they are quantized", err);
+
+	layer_tensors(&m->shape, t);
+	for (int i = 0; i < LAYER_TENSOR_COUNT && count < STORED_MOST; i++) {
+		if (layer_linear_of(&m->layer[layer], &t[i]) != l)
 			continue;
 		tensor_name(name[count], layer, t[i].name);
 		slots[count] = (struct weights_slot){.name = name[count],
-						     .to = mat_rows(&l->w.w, t[i].begin, t[i].rows)};
+						     .to = mat_rows(&numbers, t[i].begin, t[i].rows)};
 		count++;
 	}
-	st = load_numbers(m, back, from, slots, count, err);
-	for (size_t i = 0; !st && i < count; i++)
-		st = back->ops->quantize(back, slots[i].to, stored[i], err);
+	if (!st)
+		st = load_numbers(m, back, from, slots, count, err);
+	if (!st)
+		st = back->ops->quantize_e4m3(back, numbers, l->fp8, l->fp8_transposed, NULL, err);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+static enum status load_layer(const struct model *m, struct backend *back, const struct model_source *from,
+			      int64_t layer, struct error *err)
+{
+	const struct layer *l = &m->layer[layer];
+	const struct linear *maps[] = {&l->qkv, &l->o, &l->gate_up, &l->down};
+	enum status st = m->slots.count ? load_stored(m, back, from, layer, err) : STATUS_OK;
+
+	for (int i = 0; !st && i < LAYER_LINEARS; i++)
+		if (linear_is_quantized(maps[i]))
+			st = load_e4m3(m, back, from, layer, maps[i], err);
 	return st;
 }
 
@@ -79,7 +175,9 @@ enum status model_load(struct model *m, struct backend *back, const struct model
 {
 	enum status st = load_resident(m, back, from, err);
 
-	for (int64_t i = 0; !st && m->slots.count && i < m->shape.layers; i++)
-		st = load_stored(m, back, from, i, err);
+	for (int64_t i = 0; !st && i < m->shape.layers; i++)
+		st = load_layer(m, back, from, i, err);
+	if (m->slots.count && from->weights)
+		weights_forget(from->weights);
 	return st;
 }

@@ -26,10 +26,14 @@ struct merging {
 	struct rounded_weights rounded;
 };
 
-/* Whether the adapter was trained with the numbers that remain of this weight in 4 bits. */
+/* Whether the adapter was trained with the numbers that remain of this weight in 4 bits. The file of a weight
+ * that it has in 4 bits has these numbers. */
 static bool is_rounded(const struct merging *m, const struct named *n)
 {
-	return !storage_is_resident(&m->adapter.config.base_storage) && peft_target_of(n->hf);
+	struct weights_raw raw;
+
+	return !storage_is_resident(&m->adapter.config.base_storage) && peft_target_of(n->hf) &&
+	       weights_find(&raw, m->base, n->hf) && !raw.bnb4;
 }
 
 /* Reads the adapter of the next tensor, before several threads ask for its rows. */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on the flat vector (kernel/train/flat_vector.h): live copies, sums, AdamW. */
 #include <stdlib.h>
+#include "kernel/train/adamw_states.h"
 #include "kernel/train/flat_vector.h"
 #include "model/gpu/internal.h"
+
+_Static_assert(TRAIN_STATES_BLOCK == (int)ADAMW_BLOCK, "one block of 8-bit moments");
 
 /* Makes the table on the device. Once, because the list is the same in every call. */
 static enum status make_live(struct backend *back, const struct live_part *part, int count, struct error *err)
@@ -104,16 +107,17 @@ enum status gpu_reduce(struct backend *back, struct mat x, enum reduction reduct
 	return st;
 }
 
-enum status gpu_adamw(struct backend *back, struct mat g, struct mat m, struct mat v, struct mat master,
-		      const struct adamw *a, struct error *err)
+/* All operands F32. */
+static enum status adamw_plain(struct backend *back, const struct adamw_part *p, const struct adamw *a,
+			       struct error *err)
 {
 	const struct train_adamw_args args = {
-		.g = gpu_address(g.data),
-		.m = gpu_address(m.data),
-		.v = gpu_address(v.data),
-		.master = gpu_address(master.data),
+		.g = gpu_address(p->g.data),
+		.m = gpu_address(p->m.data),
+		.v = gpu_address(p->v.data),
+		.master = gpu_address(p->w.data),
 		.norm_squares = gpu_address(a->squares),
-		.count = (uint64_t)(g.rows * g.cols),
+		.count = (uint64_t)p->g.cols,
 		.max_norm = a->max_norm,
 		.lr = a->lr,
 		.beta1 = a->beta1,
@@ -125,6 +129,53 @@ enum status gpu_adamw(struct backend *back, struct mat g, struct mat m, struct m
 		.correction2 = a->correction2,
 	};
 
-	cost_touch(back, &g, 7);
-	return gpu_over(back, GPU_KERNEL_ADAMW, 1, g.rows * g.cols, &args, err);
+	return gpu_over(back, GPU_KERNEL_ADAMW, 1, p->g.cols, &args, err);
+}
+
+static enum status adamw_states(struct backend *back, const struct adamw_part *p, const struct adamw *a,
+				struct error *err)
+{
+	const bool codes = p->m.dtype == DTYPE_U8;
+	const struct train_states_args args = {
+		.g = gpu_address(p->g.data),
+		.m = gpu_address(p->m.data),
+		.v = gpu_address(p->v.data),
+		.m_scale = gpu_address(p->m_scale.data),
+		.v_scale = gpu_address(p->v_scale.data),
+		.w = gpu_address(p->w.data),
+		.rest = p->rest.rows ? gpu_address(p->rest.data) : 0,
+		.norm_squares = gpu_address(a->squares),
+		.count = (uint64_t)p->g.cols,
+		.first = p->first,
+		.seed = a->seed,
+		.max_norm = a->max_norm,
+		.lr = a->lr,
+		.beta1 = a->beta1,
+		.beta2 = a->beta2,
+		.eps = a->eps,
+		.decay = a->decay,
+		.correction1 = a->correction1,
+		.correction2 = a->correction2,
+		.step = a->step,
+		.g_bf16 = p->g.dtype == DTYPE_BF16,
+		.moments = codes		      ? TRAIN_MOMENTS_CODES
+			   : p->m.dtype == DTYPE_BF16 ? TRAIN_MOMENTS_BF16
+						      : TRAIN_MOMENTS_F32,
+		.weight = p->w.dtype == DTYPE_F32 ? TRAIN_WEIGHT_F32
+			  : p->rest.rows	  ? TRAIN_WEIGHT_SPLIT
+						  : TRAIN_WEIGHT_BF16,
+	};
+
+	return codes ? gpu_run(back, GPU_KERNEL_ADAMW_8BIT, train_states_blocks(args.count), TRAIN_THREADS, 0,
+			       &args, err)
+		     : gpu_over(back, GPU_KERNEL_ADAMW_STATES, 1, p->g.cols, &args, err);
+}
+
+enum status gpu_adamw(struct backend *back, const struct adamw_part *p, const struct adamw *a,
+		      struct error *err)
+{
+	const bool plain = p->g.dtype == DTYPE_F32 && p->m.dtype == DTYPE_F32 && p->w.dtype == DTYPE_F32;
+
+	cost_adamw(back, p);
+	return plain ? adamw_plain(back, p, a, err) : adamw_states(back, p, a, err);
 }

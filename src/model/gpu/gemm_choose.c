@@ -101,8 +101,8 @@ static bool is_form(const struct gemm_form *f, const struct gemm *m)
 	return !memcmp(f, &other, sizeof(other));
 }
 
-/* Whether a choice for `chosen` rows is used for fewer. With many rows the best tile depends on how many tiles
- * they fill, so the numbers must be close; otherwise the library's first candidate is better. */
+/* Whether a choice for `chosen` rows is used for fewer. With many rows the best tile depends on how many
+ * tiles they fill, so the numbers must be close; otherwise the library's first candidate is better. */
 static bool stands_for(int64_t chosen, int64_t rows)
 {
 	if (chosen < rows)

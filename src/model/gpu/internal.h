@@ -7,8 +7,8 @@
 #include "model/gpu/backend.h"
 #include "model/storage/slots.h"
 
-/* Assay's kernels: file, entry and part of a step. Those marked BOTH have a second version for F32, with _f32
- * behind both names. */
+/* Assay's kernels: file, entry, part of a step, and whether they exist for ONE type of activations or for
+ * BOTH: those for F32 have _f32 behind both names. */
 /* clang-format off */
 #define GPU_KERNELS(X) \
 	X(SUMS_ADD, "train_rows", "train_sums_add", GPU_PART_ELEMENTS, ONE) \
@@ -34,10 +34,18 @@
 	X(REDUCE_END, "train_flat", "train_reduce_end", GPU_PART_OPTIMISER, ONE) \
 	X(LIVE, "train_flat", "train_live_refresh", GPU_PART_OPTIMISER, ONE) \
 	X(ADAMW, "train_flat", "train_adamw", GPU_PART_OPTIMISER, ONE) \
+	X(ADAMW_STATES, "train_adamw", "train_adamw_states", GPU_PART_OPTIMISER, ONE) \
+	X(ADAMW_8BIT, "train_adamw", "train_adamw_8bit", GPU_PART_OPTIMISER, ONE) \
 	X(ATTENTION, "train_attention", "train_attention", GPU_PART_ATTENTION, BOTH) \
 	X(ATTENTION_DELTA, "train_attention", "train_attention_delta", GPU_PART_ATTENTION_BWD, BOTH) \
 	X(ATTENTION_BWD_KV, "train_attention", "train_attention_bwd_kv", GPU_PART_ATTENTION_BWD, BOTH) \
 	X(ATTENTION_BWD_Q, "train_attention", "train_attention_bwd_q", GPU_PART_ATTENTION_BWD, BOTH) \
+	X(FP8_QUANTIZE, "train_fp8", "train_fp8_quantize", GPU_PART_ELEMENTS, ONE) \
+	X(FP8_RMSNORM, "train_fp8", "train_fp8_rmsnorm", GPU_PART_ELEMENTS, ONE) \
+	X(FP8_SWIGLU, "train_fp8", "train_fp8_swiglu", GPU_PART_ELEMENTS, ONE) \
+	X(FP8_SWIGLU_BWD, "train_fp8", "train_fp8_swiglu_bwd", GPU_PART_ELEMENTS, ONE) \
+	X(FP8_WEIGHTS, "train_fp8", "train_fp8_weights", GPU_PART_ELEMENTS, ONE) \
+	X(FP8_COLUMNS, "train_fp8", "train_fp8_columns", GPU_PART_ELEMENTS, ONE) \
 	X(PAGED_BF16_64, "paged_attention", "paged_bf16_d64", GPU_PART_ATTENTION, ONE) \
 	X(PAGED_BF16_128, "paged_attention", "paged_bf16_d128", GPU_PART_ATTENTION, ONE) \
 	X(PAGED_E4M3_64, "paged_attention", "paged_e4m3_d64", GPU_PART_ATTENTION, ONE) \
@@ -233,6 +241,7 @@ extern __typeof__(*((struct ops *)0)->adamw) gpu_adamw;
 
 /* Slots of weights (slots.c). */
 void fetching_release(struct fetching **f);
+extern __typeof__(*((struct ops *)0)->quantize) gpu_quantize;
 extern __typeof__(*((struct ops *)0)->slot_fill) gpu_slot_fill;
 extern __typeof__(*((struct ops *)0)->slot_ready) gpu_slot_ready;
 extern __typeof__(*((struct ops *)0)->slot_free) gpu_slot_free;

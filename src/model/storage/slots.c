@@ -38,10 +38,10 @@ enum status slots_place(struct model *m, struct backend *back, struct error *err
 	*s = (struct slots){0};
 	if (storage_is_resident(&m->storage))
 		return STATUS_OK;
-	if (!back->ops->slot_fill)
-		return error_set(err, STATUS_UNSUPPORTED,
-				 "the %s back end cannot read weights in 4 bits; use device: cpu",
-				 back->ops->name);
+	if (back->kind == BACKEND_GPU && back->dtype != DTYPE_BF16)
+		return error_set(
+			err, STATUS_UNSUPPORTED,
+			"load_in_4bit needs precision: bf16 on a GPU, because its weights become BF16");
 	s->count = m->shape.layers < most ? (int)m->shape.layers : most;
 	slots_drop(s);
 	for (int i = 0; !st && i < s->count; i++)

@@ -8,13 +8,15 @@
 #include <unistd.h>
 #include "core/clock.h"
 #include "core/text/text.h"
+#include "team/links/flight.h"
 
 #define X(name, text) text,
 static const char *const ops[] = {TEAM_OPS(X)};
 static const char *const calls[] = {TEAM_CALLS(X)};
 #undef X
 
-enum { BOARD_SIZE = TEAM_BOARD_RANKS * sizeof(struct team_board) };
+/* The entries, and behind them the flight record of a training rank. */
+enum { BOARD_SIZE = TEAM_BOARD_RANKS * sizeof(struct team_board) + sizeof(struct team_flight) };
 
 /* A wait that ended longer ago is not related to the reported event. */
 #define JUST_NS UINT64_C(3000000000)

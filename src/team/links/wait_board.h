@@ -38,7 +38,8 @@ enum team_op { TEAM_OPS(X) TEAM_OP_COUNT };
 enum team_call { TEAM_CALLS(X) TEAM_CALL_COUNT };
 #undef X
 
-/* The entry of one rank, one cache line. The memfd holds TEAM_BOARD_RANKS of them. */
+/* The entry of one rank, one cache line. The memfd holds TEAM_BOARD_RANKS of them, and then the flight record
+ * (team/links/flight.h). */
 struct team_board {
 	_Atomic uint32_t used, rank, sequence, op;
 	_Atomic uint64_t since_ns; /* CLOCK_MONOTONIC */

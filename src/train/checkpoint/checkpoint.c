@@ -11,18 +11,23 @@
 #include "train/checkpoint/manifest.h"
 #include "train/checkpoint/names.h"
 
-/* Writes master, m and v. */
+/* Writes the states one after another. */
 static enum status write_optimizer(const char *dir, const struct params *p, struct error *err)
 {
-	const struct mat *part[] = {&p->master, &p->m, &p->v};
+	struct params states = *p;
 	char path[PATH_MAX + 96];
 	struct file_new f;
 	enum status st;
 
 	snprintf(path, sizeof(path), "%s/" CHECKPOINT_OPTIMIZER, dir);
 	st = file_new_begin(&f, path, err);
-	for (size_t i = 0; i < 3 && !st; i++)
-		st = file_new_write(&f, part[i]->data, p->length * sizeof(float), err);
+	for (int i = 0; i < PARAMS_STATE_COUNT && !st; i++) {
+		const uint64_t bytes = params_state_bytes(p, (enum params_state)i);
+
+		if (bytes)
+			st = file_new_write(&f, params_state(&states, (enum params_state)i)->data, bytes,
+					    err);
+	}
 	return file_new_end(&f, st, err);
 }
 

@@ -15,7 +15,7 @@
 struct checkpoint_source {
 	const char *run; /* run directory */
 	uint64_t step;
-	const struct params *params; /* master, m and v are in host memory, F32 */
+	const struct params *params; /* its states are in host memory */
 	const json_t *state;	     /* trainer_state.json */
 	/* Called first, on the writer's thread, to bring params to host memory. NULL: they are already
 	 * there. */
@@ -48,8 +48,8 @@ enum status checkpoint_find(struct checkpoint_found *f, const char *run, struct 
 enum status checkpoint_open(struct checkpoint_found *f, const char *run, uint64_t step, struct text *note,
 			    struct error *err);
 void checkpoint_found_release(struct checkpoint_found *f);
-/* Fills master, m and v of every parameter by name. BAD_INPUT if one is missing or has another size, or if
- * the checkpoint has a parameter that is not in *p. */
+/* Fills the states of every parameter by name. BAD_INPUT if one is missing or has another size, if the
+ * checkpoint has a parameter that is not in *p, or if its states have another format. */
 enum status checkpoint_load(const struct checkpoint_found *f, struct params *p, struct error *err);
 /* Reads trainer_state.json. Owner: caller. */
 enum status checkpoint_state(const struct checkpoint_found *f, json_t **state, struct error *err);

@@ -38,8 +38,7 @@ static enum status rows_of(void *arg, const struct named *n, int64_t row, int64_
 
 	if (!one)
 		return error_set(err, STATUS_BUG, "%s is not a trained parameter", n->hf);
-	memcpy(out, (const float *)p->master.data + one->offset + row * one->cols,
-	       (size_t)(rows * one->cols) * sizeof(*out));
+	params_master(p, one->offset + (size_t)(row * one->cols), (size_t)(rows * one->cols), out);
 	return STATUS_OK;
 }
 
@@ -56,7 +55,7 @@ enum status export_model(const char *dir, const struct model *m, const struct pa
 {
 	struct whole w = {host, from};
 	const struct folder_options o = {.shape = &m->shape,
-					 .dtype = DTYPE_F32,
+					 .dtype = host->format.master == MASTER_NONE ? DTYPE_BF16 : DTYPE_F32,
 					 .replace = true,
 					 .shard_bytes = 5000000000u,
 					 .rows = rows_of,

@@ -7,10 +7,12 @@
 #include "model/params.h"
 
 struct host_params {
-	struct params params; /* the table is lent; master, m and v are in host memory, F32 */
+	struct params params; /* the table is lent; what a checkpoint holds is in host memory */
 	void *memory;	      /* owned memory of the copies; NULL: no copies */
 };
 
+/* Bytes of the copies of a GPU's parameters. */
+uint64_t host_params_bytes(const struct params *p);
 /* Allocates the copies, if the device is a GPU. Owner: caller, host_params_release. */
 enum status host_params_create(struct host_params *m, const struct params *p, const struct backend *back,
 			       struct error *err);

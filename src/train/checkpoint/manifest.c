@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include "core/file/file.h"
+#include "model/tensor/dtype.h"
 
 enum { MANIFEST_MAX = 64 << 20, STEP_MAX_BITS = 53 };
 
@@ -33,6 +34,32 @@ static enum status add_files(json_t *files, const char *dir, struct error *err)
 	return st;
 }
 
+static bool is_f32(const struct params *p)
+{
+	return p->format.moments == MOMENTS_F32 && p->format.master == MASTER_F32;
+}
+
+/* [{"name": "master", "dtype": "BF16", "offset": 0, "count": 100}, ..], in the order of the file. */
+static json_t *states_json(const struct params *p)
+{
+	struct params copy = *p;
+	json_t *list = json_array();
+	json_int_t offset = 0;
+
+	for (int i = 0; i < PARAMS_STATE_COUNT; i++) {
+		const struct mat *m = params_state(&copy, (enum params_state)i);
+
+		if (!m->rows)
+			continue;
+		json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I}", "name",
+						      params_state_name((enum params_state)i), "dtype",
+						      dtype_word(m->dtype), "offset", offset, "count",
+						      (json_int_t)m->cols));
+		offset += (json_int_t)params_state_bytes(p, (enum params_state)i);
+	}
+	return list;
+}
+
 enum status manifest_make(json_t **out, const char *dir, uint64_t step, const struct params *p,
 			  struct error *err)
 {
@@ -42,16 +69,25 @@ enum status manifest_make(json_t **out, const char *dir, uint64_t step, const st
 	for (int i = 0; i < p->count; i++) {
 		const struct param *one = &p->table[i];
 
-		json_array_append_new(parameters,
-				      json_pack("{s:s, s:I, s:I, s:I}", "name", one->name, "rows",
-						(json_int_t)one->rows, "cols", (json_int_t)one->cols,
-						"offset", (json_int_t)one->offset));
+		json_t *entry =
+			json_pack("{s:s, s:I, s:I, s:I}", "name", one->name, "rows", (json_int_t)one->rows,
+				  "cols", (json_int_t)one->cols, "offset", (json_int_t)one->offset);
+
+		if (p->format.moments == MOMENTS_8BIT)
+			json_object_set_new(entry, "state", json_integer((json_int_t)one->state));
+		json_array_append_new(parameters, entry);
 	}
 	shard = json_pack("[{s:s, s:I, s:I}]", "file", CHECKPOINT_OPTIMIZER, "begin", (json_int_t)0, "count",
 			  (json_int_t)p->length);
-	*out = json_pack("{s:i, s:I, s:I, s:o, s:o, s:o}", "schema", CHECKPOINT_SCHEMA, "step",
-			 (json_int_t)step, "length", (json_int_t)p->length, "shards", shard, "parameters",
-			 parameters, "files", files);
+	*out = json_pack("{s:i, s:I, s:I, s:o, s:o, s:o}", "schema",
+			 is_f32(p) ? CHECKPOINT_SCHEMA : CHECKPOINT_SCHEMA_STATES, "step", (json_int_t)step,
+			 "length", (json_int_t)p->length, "shards", shard, "parameters", parameters, "files",
+			 files);
+	if (*out && !is_f32(p)) {
+		json_object_set_new(*out, "moments", json_string(moments_name(p->format.moments)));
+		json_object_set_new(*out, "master_weights", json_string(master_name(p->format.master)));
+		json_object_set_new(*out, "states", states_json(p));
+	}
 	if (!*out && !st)
 		st = error_errno(err, ENOMEM, "%s", dir);
 	if (st) {
@@ -138,6 +174,71 @@ static enum status check_shards(const json_t *list, const json_t *files, json_in
 	return end == length ? STATUS_OK : bad(path, "its shards do not cover the vector exactly", err);
 }
 
+/* Checks the form of the states of schema 2, which has one shard. checkpoint_load checks that the parameters
+ * lie within them. */
+static enum status check_states(const json_t *j, json_int_t length, const char *path, struct error *err)
+{
+	const json_t *list = json_object_get(j, "states"), *one;
+	json_int_t offset, count;
+	enum dtype dtype;
+	size_t i;
+
+	if (!json_is_string(json_object_get(j, "moments")) ||
+	    !json_is_string(json_object_get(j, "master_weights")) || !json_is_array(list) ||
+	    json_array_size(json_object_get(j, "shards")) != 1)
+		return bad(path, "it lacks moments, master_weights or states, or has several shards", err);
+	json_array_foreach((json_t *)list, i, one)
+	{
+		const char *word = json_string_value(json_object_get(one, "dtype"));
+
+		if (!json_is_string(json_object_get(one, "name")) || !word || !dtype_of_word(&dtype, word) ||
+		    !whole(one, "offset", &offset) || !whole(one, "count", &count) || count > length)
+			return bad(path, "a state lacks name, dtype, offset or count", err);
+	}
+	json_array_foreach(json_object_get(j, "parameters"), i, one)
+	{
+		if (json_object_get(one, "state") && !whole(one, "state", &offset))
+			return bad(path, "a parameter has a wrong state", err);
+	}
+	return STATUS_OK;
+}
+
+bool manifest_state(struct manifest_state *out, const json_t *manifest, enum params_state which)
+{
+	const json_t *list = json_object_get(manifest, "states"), *one;
+	const uint64_t length = (uint64_t)json_integer_value(json_object_get(manifest, "length"));
+	size_t i;
+
+	*out = (struct manifest_state){0};
+	if (!list) { /* schema 1: master, m, v */
+		*out = (struct manifest_state){DTYPE_F32, (uint64_t)which * length * sizeof(float), length};
+		return which <= PARAMS_STATE_v;
+	}
+	json_array_foreach((json_t *)list, i, one)
+	{
+		if (strcmp(json_string_value(json_object_get(one, "name")), params_state_name(which)))
+			continue;
+		out->offset = (uint64_t)json_integer_value(json_object_get(one, "offset"));
+		out->count = (uint64_t)json_integer_value(json_object_get(one, "count"));
+		return dtype_of_word(&out->dtype, json_string_value(json_object_get(one, "dtype")));
+	}
+	return false;
+}
+
+const char *manifest_moments(const json_t *manifest)
+{
+	const char *word = json_string_value(json_object_get(manifest, "moments"));
+
+	return word ? word : moments_name(MOMENTS_F32);
+}
+
+const char *manifest_master(const json_t *manifest)
+{
+	const char *word = json_string_value(json_object_get(manifest, "master_weights"));
+
+	return word ? word : master_name(MASTER_F32);
+}
+
 enum status manifest_parse(json_t **out, const char *path, const char *text, size_t size, struct error *err)
 {
 	json_error_t why;
@@ -150,7 +251,8 @@ enum status manifest_parse(json_t **out, const char *path, const char *text, siz
 	if (!j)
 		return error_set(err, STATUS_BAD_INPUT, "%s: not JSON: %s at byte %d", path, why.text,
 				 why.position);
-	if (!whole(j, "schema", &schema) || schema != CHECKPOINT_SCHEMA)
+	if (!whole(j, "schema", &schema) ||
+	    (schema != CHECKPOINT_SCHEMA && schema != CHECKPOINT_SCHEMA_STATES))
 		st = bad(path, "unknown checkpoint schema", err);
 	else if (!whole(j, "step", &step) || !whole(j, "length", &length))
 		st = bad(path, "it has no step or no length", err);
@@ -160,6 +262,10 @@ enum status manifest_parse(json_t **out, const char *path, const char *text, siz
 		st = check_parameters(json_object_get(j, "parameters"), length, path, err);
 	if (!st)
 		st = check_shards(json_object_get(j, "shards"), files, length, path, err);
+	if (!st && schema == CHECKPOINT_SCHEMA_STATES)
+		st = check_states(j, length, path, err);
+	else if (!st && json_object_get(j, "states"))
+		st = bad(path, "its schema has no states", err);
 	if (st)
 		json_decref(j);
 	else

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "core/file/file.h"
 #include "core/text/text.h"
+#include "model/tensor/dtype.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/manifest.h"
 #include "train/checkpoint/names.h"
@@ -95,18 +96,22 @@ static enum status read_at(const char *path, json_int_t offset, size_t size, voi
 		       : error_set(err, STATUS_BAD_INPUT, "%s: it is shorter than its manifest says", path);
 }
 
-/* Reads elements [begin, begin + count) of part `part` (master, m or v), from the shards that contain them.
- */
-static enum status read_range(const struct checkpoint_found *f, int part, json_int_t begin, json_int_t count,
-			      float *out, struct error *err)
+/* Reads elements [begin, begin + count) of a state, from the shards that contain them. Only F32 states have
+ * several shards; each of them holds its part of master, m and v. */
+static enum status read_range(const struct checkpoint_found *f, const struct manifest_state *state, int part,
+			      json_int_t begin, json_int_t count, uint8_t *out, struct error *err)
 {
+	const bool sharded = json_array_size(json_object_get(f->manifest, "shards")) > 1;
+	const json_int_t size = (json_int_t)dtype_bytes(state->dtype, 1);
 	const json_t *shard;
 	size_t i;
 
 	json_array_foreach(json_object_get(f->manifest, "shards"), i, shard)
 	{
-		json_int_t first = json_integer_value(json_object_get(shard, "begin"));
-		json_int_t length = json_integer_value(json_object_get(shard, "count"));
+		json_int_t first = sharded ? json_integer_value(json_object_get(shard, "begin")) : 0;
+		json_int_t length = sharded ? json_integer_value(json_object_get(shard, "count"))
+					    : (json_int_t)state->count;
+		json_int_t offset = sharded ? part * length * size : (json_int_t)state->offset;
 		json_int_t from = begin > first ? begin : first;
 		json_int_t to = begin + count < first + length ? begin + count : first + length;
 		char path[PATH_MAX + 400];
@@ -116,8 +121,8 @@ static enum status read_range(const struct checkpoint_found *f, int part, json_i
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", f->path,
 			 json_string_value(json_object_get(shard, "file")));
-		st = read_at(path, (part * length + from - first) * (json_int_t)sizeof(float),
-			     (size_t)(to - from) * sizeof(float), out + (from - begin), err);
+		st = read_at(path, offset + (from - first) * size, (size_t)((to - from) * size),
+			     out + (from - begin) * size, err);
 		if (st)
 			return st;
 	}
@@ -135,11 +140,30 @@ static const json_t *find_parameter(const json_t *list, const char *name)
 	return NULL;
 }
 
+/* One state of one parameter. `entry` has its place in the checkpoint. */
+static enum status load_state(const struct checkpoint_found *f, const json_t *entry,
+			      const struct param *param, struct params *p, enum params_state which,
+			      struct error *err)
+{
+	const struct params_range to = params_range(p, param, which);
+	const struct mat *m = params_state(p, which);
+	const bool by_state = which >= PARAMS_STATE_m_scale;
+	const json_int_t first = json_integer_value(json_object_get(entry, by_state ? "state" : "offset"));
+	struct manifest_state from;
+
+	if (!to.count)
+		return STATUS_OK;
+	if (!manifest_state(&from, f->manifest, which) || from.dtype != m->dtype ||
+	    (by_state && !json_object_get(entry, "state")) || (uint64_t)first + to.count > from.count)
+		return error_set(err, STATUS_BAD_INPUT, "%s: its state %s does not hold %s", f->path,
+				 params_state_name(which), param->name);
+	return read_range(f, &from, (int)which, first, (json_int_t)to.count,
+			  (uint8_t *)m->data + dtype_bytes(m->dtype, to.first), err);
+}
+
 static enum status load_one(const struct checkpoint_found *f, const json_t *entry, const struct param *param,
 			    struct params *p, struct error *err)
 {
-	struct mat *flat[] = {&p->master, &p->m, &p->v};
-	json_int_t offset = json_integer_value(json_object_get(entry, "offset"));
 	enum status st = STATUS_OK;
 
 	if (!entry)
@@ -148,10 +172,23 @@ static enum status load_one(const struct checkpoint_found *f, const json_t *entr
 	    json_integer_value(json_object_get(entry, "cols")) != param->cols)
 		return error_set(err, STATUS_BAD_INPUT, "%s: its parameter %s has another size", f->path,
 				 param->name);
-	for (int part = 0; part < 3 && !st; part++)
-		st = read_range(f, part, offset, param->rows * param->cols,
-				(float *)flat[part]->data + param->offset, err);
+	for (int i = 0; i < PARAMS_STATE_COUNT && !st; i++)
+		st = load_state(f, entry, param, p, (enum params_state)i, err);
 	return st;
+}
+
+static enum status check_format(const struct checkpoint_found *f, const struct params *p, struct error *err)
+{
+	const char *moments = manifest_moments(f->manifest), *master = manifest_master(f->manifest);
+
+	if (!strcmp(moments, moments_name(p->format.moments)) &&
+	    !strcmp(master, master_name(p->format.master)))
+		return STATUS_OK;
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"%s: its optimizer states are %s moments with master_weights: %s, but this run has %s moments "
+		"with master_weights: %s; resume with the same optim and master_weights, or start a new run",
+		f->path, moments, master, moments_name(p->format.moments), master_name(p->format.master));
 }
 
 enum status checkpoint_load(const struct checkpoint_found *f, struct params *p, struct error *err)
@@ -162,6 +199,7 @@ enum status checkpoint_load(const struct checkpoint_found *f, struct params *p, 
 	if (json_array_size(list) != (size_t)p->count)
 		return error_set(err, STATUS_BAD_INPUT, "%s: it has %zu parameters, but this run trains %d",
 				 f->path, json_array_size(list), p->count);
+	st = check_format(f, p, err);
 	for (int i = 0; i < p->count && !st; i++)
 		st = load_one(f, find_parameter(list, p->table[i].name), &p->table[i], p, err);
 	return st;

@@ -90,9 +90,9 @@ static json_t *times_json(const struct train_state *s)
 	const struct train_times *t = &s->times;
 	json_t *each = t->each_s ? json_deep_copy(t->each_s) : json_array();
 
-	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}",
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}",
 			 "forward_s", t->forward_s, "backward_s", t->backward_s, "optimiser_s",
-			 t->optimiser_s, "wait_s", t->wait_s, "gemm_s", t->gemm_s, "save_s", t->save_s,
+			 t->optimiser_s, "wait_s", t->wait_s, "comm_s", t->comm_s, "gemm_s", t->gemm_s, "save_s", t->save_s,
 			 "memory_bytes", s->memory_bytes, "arena_bytes", s->arena_bytes, "start_s",
 			 t->start_s, "tuning_s", t->tuning_s, "steady_tokens", t->tokens, "steady_rows",
 			 t->rows, "steady_flop", t->flop, "steady_s", each);
@@ -113,6 +113,7 @@ static void times_parse(struct train_state *s, const json_t *j)
 					.backward_s = json_number_value(json_object_get(j, "backward_s")),
 					.optimiser_s = json_number_value(json_object_get(j, "optimiser_s")),
 					.wait_s = json_number_value(json_object_get(j, "wait_s")),
+					.comm_s = json_number_value(json_object_get(j, "comm_s")),
 					.gemm_s = json_number_value(json_object_get(j, "gemm_s")),
 					.save_s = json_number_value(json_object_get(j, "save_s")),
 					.tokens = json_number_value(json_object_get(j, "steady_tokens")),
@@ -148,9 +149,10 @@ json_t *train_state_json(const struct train_state *s, const struct config_traini
 			json_object_set_new(j, "best_model_checkpoint", json_string(best));
 	}
 	json_object_set_new(j, "assay",
-			    json_pack("{s:I, s:I, s:I, s:I, s:I}", "tokens", (json_int_t)s->tokens, "targets",
+			    json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "tokens", (json_int_t)s->tokens, "targets",
 				      (json_int_t)s->targets, "rows", (json_int_t)s->rows, "best_step",
-				      (json_int_t)s->best_step, "worse", (json_int_t)s->worse));
+				      (json_int_t)s->best_step, "worse", (json_int_t)s->worse,
+				      "step_packs", (json_int_t)s->step_packs));
 	json_object_set_new(json_object_get(j, "assay"), "diagnose", diagnose_json(&s->diagnose));
 	if (s->inputs)
 		json_object_set(json_object_get(j, "assay"), "inputs", s->inputs);
@@ -200,6 +202,7 @@ enum status train_state_parse(struct train_state *s, const json_t *j, const char
 				 path);
 	if (!diagnose_parse(&s->diagnose, json_object_get(own, "diagnose")))
 		return error_set(err, STATUS_BAD_INPUT, "%s: it has no steps in \"diagnose\"", path);
+	count_of(own, "step_packs", &s->step_packs);
 	s->epoch = json_number_value(json_object_get(j, "epoch"));
 	s->flop = json_number_value(json_object_get(j, "total_flos"));
 	s->worse = (uint32_t)worse;

@@ -8,7 +8,7 @@
 #include "train/run/diagnose.h"
 
 struct train_times { /* sums over the steady steps of all processes of the run */
-	double step_s, forward_s, backward_s, optimiser_s, wait_s, gemm_s, save_s;
+	double step_s, forward_s, backward_s, optimiser_s, wait_s, comm_s, gemm_s, save_s;
 	double tokens, rows, flop;
 	json_t *each_s;	 /* one entry per steady step; owned; empty after a state of an old version */
 	double start_s;	 /* sum over all processes: time to the end of their first step, without tuning */
@@ -19,6 +19,7 @@ struct train_state {
 	uint64_t step, max_steps; /* completed; total */
 	double epoch;
 	uint64_t tokens, targets, rows; /* trained so far */
+	uint64_t step_packs; /* packs of all ranks in a step; 0: unknown, from an old state */
 	double flop;
 	bool has_loss, has_eval, has_best;
 	double loss_first, loss, eval_first; /* of the whole run, including its earlier processes */

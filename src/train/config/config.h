@@ -52,6 +52,17 @@ enum config_recompute {
 	CONFIG_RECOMPUTE_AUTO
 };
 const char *config_recompute_name(uint32_t recompute);
+enum config_optim {
+	CONFIG_ADAMW,
+	CONFIG_ADAMW_TORCH,
+	CONFIG_ADAMW_8BIT,
+	CONFIG_ADAMW_BNB_8BIT,
+	CONFIG_ADAMW_BF16,
+	CONFIG_PAGED_ADAMW_8BIT,
+	CONFIG_PAGED_ADAMW_32BIT
+};
+enum config_master { CONFIG_MASTER_FP32, CONFIG_MASTER_SPLIT, CONFIG_MASTER_NONE };
+const char *config_master_name(uint32_t master);
 enum config_schedule {
 	CONFIG_CONSTANT,
 	CONFIG_CONSTANT_WITH_WARMUP,
@@ -71,16 +82,20 @@ struct config_training {
 	uint64_t warmup_steps, num_decay_steps, logging_steps, eval_steps, save_steps;
 	uint32_t dataloader_num_workers; /* 0: batches are made while the step waits */
 	uint32_t save_total_limit;	 /* 0: keep all */
-	uint32_t lr_scheduler_type, decay_type, recompute, optim;
+	uint32_t lr_scheduler_type, decay_type, recompute, optim, master_weights;
 	/* The caller replaces AUTO in `device` before training; the back end reads AUTO as CPU */
 	uint32_t device, attention, adapters, precision;
+	struct opt_words fp8_layers; /* none: all layers */
 	bool deterministic, step_parts, tune, graphs;
 	bool full_finetuning, auto_find_batch_size, bf16, fp16, gradient_checkpointing, eval_on_start,
 		load_best_model_at_end, tensorboard;
 	uint32_t early_stopping_patience; /* evaluations without improvement before the run stops; 0: never */
 	double early_stopping_threshold;
 	uint64_t seed;
-	uint32_t zero_stage; /* from DeepSpeed's configuration */
+	uint32_t gpus;		    /* of this node, if no launcher started the ranks; 0: all */
+	uint32_t zero_stage;	    /* from DeepSpeed's configuration */
+	double bucket_cap_mb;	    /* MiB of the gradient that are summed over the ranks at once */
+	uint64_t global_batch_size; /* packs of all ranks in one step; 0: from the three settings' product */
 };
 
 struct config_data {
@@ -93,6 +108,12 @@ struct config_data {
 
 enum { CONFIG_SECTIONS = 4, CONFIG_ROWS_MAX = 64 };
 
+/* Not settings: where the run happens. See train/mesh/mesh.h. */
+struct config_place {
+	unsigned rank, ranks; /* ranks 0: one rank */
+	uint64_t step_packs;  /* packs of a step in the run that is resumed; 0: the settings decide */
+};
+
 struct config {
 	struct config_model model;
 	struct config_lora lora;
@@ -101,6 +122,7 @@ struct config {
 	bool has_lora;
 	/* Not a setting: PCI address of the GPU that the plan is for. Lent. NULL or "": CUDA's first GPU. */
 	const char *gpu;
+	struct config_place place;
 	struct text notes; /* one line for each setting without effect */
 	struct tree *tree[2];
 	/* The tree node of each setting's value; NULL: not given. */
@@ -124,6 +146,11 @@ struct config_section {
 extern const struct config_section config_sections[];
 extern const size_t config_section_count; /* at most CONFIG_SECTIONS */
 
+/* Whether layer i computes in FP8: precision is fp8 and fp8_layers, such as
+ * [2-25, 27], has it or is not given. */
+bool config_layer_fp8(const struct config *c, int64_t i);
+/* Checks that the model has the layers of fp8_layers. */
+enum status config_check_layers(const struct config *c, int64_t layers, struct error *err);
 /* Reads and checks a configuration. Relative paths are relative to the working directory and become
  * absolute. BAD_INPUT names file and line, and for an unknown word the nearest known one. After
  * config_release *c is zeroed. */

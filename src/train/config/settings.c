@@ -13,7 +13,9 @@ static const char *const devices[] = {"auto", "cpu", "gpu", NULL};
 static const char *const attentions[] = {"auto", "cudnn", "own", "plain", NULL};
 static const char *const precisions[] = {"auto", "fp32", "tf32", "bf16", "fp8", NULL};
 static const char *const layouts[] = {"auto", "separate", NULL};
-static const char *const optims[] = {"adamw", "adamw_torch", NULL};
+static const char *const optims[] = {"adamw",	   "adamw_torch",      "adamw_8bit",	    "adamw_bnb_8bit",
+				     "adamw_bf16", "paged_adamw_8bit", "paged_adamw_32bit", NULL};
+static const char *const masters[] = {"fp32", "split", "none", NULL};
 
 static const char *const quant_types[] = {"nf4", "fp4", NULL};
 
@@ -60,9 +62,13 @@ static const struct opt training_rows[] = {
 		    "length, as in packs, always use assay's kernels. plain: kernels without tensor cores, for any "
 		    "sequences; float32 always uses them"),
 	ROW(precision, .preset = "auto", .choices = precisions,
-	    .help = "number type of activations and GEMMs. auto: bf16 on a GPU, fp32 on a CPU. fp32: float32 without TF32. tf32, on "
-		    "GPUs: float32 whose GEMMs run on tensor cores, which round their factors to 10 bits. bf16: on GPUs. fp8: "
-		    "refused, because training has no linear layers in FP8"),
+	    .help = "number type of activations and GEMMs. auto: bf16 on a GPU, fp32 on a CPU; fp32: float32 without "
+		    "TF32; tf32 (GPU only): float32, GEMMs on tensor cores, which round their inputs to 10 bits; bf16 "
+		    "(GPU only); fp8: linear layers of the base model multiply in E4M3, the rest is as with bf16 (a GPU of "
+		    "sm_90), or fp32 on a CPU, which computes the same more slowly"),
+	ROW(fp8_layers, .many = true,
+	    .help = "with precision: fp8, the layers whose linear layers use it, such as [1-26]; the others keep the "
+		    "number type of activations. Default: all layers"),
 	ROW(deterministic, .help = "GPU only: bit-identical results from run to run and after a resume"),
 	ROW(adapters, .preset = "auto", .choices = layouts,
 	    .help = "GPU only. auto: fuse the adapters' GEMMs into the GEMMs of their base layers if "
@@ -81,10 +87,19 @@ static const struct opt training_rows[] = {
 	ROW(per_device_eval_batch_size, .preset = "1", .min = 1, .max = 65536,
 	    .help = "sequences per micro-batch of an evaluation"),
 	ROW(gradient_accumulation_steps, .preset = "1", .min = 1, .max = 65536,
-	    .help = "micro-batches per step"),
+	    .help = "micro-batches per step, of each rank"),
 	ROW(dataloader_num_workers, .preset = "1", .max = 1024,
 	    .help = "0: make each micro-batch, and copy it to the GPU, while the step waits for it; 1 or more: a thread makes the "
 		    "next one ahead. More than one has no further effect, because one thread is enough"),
+	ROW(global_batch_size, .preset = "0", .min = 0, .max = 1e9,
+	    .help = "sequences per step of all ranks together, which sets gradient_accumulation_steps; 0: as the "
+		    "other settings and the number of ranks give"),
+	ROW(gpus, .preset = "1", .min = 0, .max = 1024,
+	    .help = "GPUs of this node that assay train uses, one rank each; 0: all. Launched ranks use one each, "
+		    "whatever this says"),
+	ROW(bucket_cap_mb, .preset = "64", .min = 0.001, .max = 1e6,
+	    .help = "full fine-tuning on several ranks: MiB of the gradient whose sum over the ranks begins while "
+		    "lower layers still compute theirs"),
 	ROW(auto_find_batch_size, .help = "use the largest micro-batch that fits into 90 % of the available "
 					  "memory; a step keeps its number of rows"),
 	ROW(max_steps, .preset = "0", .min = 0, .max = 1e12,
@@ -107,7 +122,14 @@ static const struct opt training_rows[] = {
 	    .help = "onecycle: initial learning rate = learning_rate / div_factor"),
 	ROW(final_div_factor, .preset = "1e4", .min = 1, .max = 1e12,
 	    .help = "onecycle: final learning rate = initial learning rate / final_div_factor"),
-	ROW(optim, .preset = "adamw", .choices = optims, .help = "optimizer; both values mean AdamW"),
+	ROW(optim, .preset = "adamw", .choices = optims,
+	    .help = "AdamW with moments in float32 (adamw, adamw_torch), in 8 bits as in bitsandbytes (adamw_8bit, "
+		    "adamw_bnb_8bit), or in BF16 with stochastic rounding (adamw_bf16). Names with paged_ mean the "
+		    "same without paging"),
+	ROW(master_weights, .preset = "fp32", .choices = masters,
+	    .help = "full fine-tuning on a GPU: weights that the optimizer changes. fp32 keeps a float32 copy. split keeps "
+		    "the BF16 weights and the 16 bits that float32 has in addition. none keeps only the BF16 weights and "
+		    "rounds them stochastically. Gradients are BF16 with split and none"),
 	ROW(weight_decay, .preset = "0", .min = 0, .max = 10, .help = "decoupled weight decay"),
 	ROW(adam_beta1, .preset = "0.9", .min = 0, .max = 0.999999999,
 	    .help = "decay rate of the first moment"),
@@ -186,6 +208,11 @@ const size_t config_section_count = sizeof(config_sections) / sizeof(config_sect
 _Static_assert(sizeof(config_sections) / sizeof(config_sections[0]) == CONFIG_SECTIONS, "sections");
 _Static_assert(sizeof(training_rows) / sizeof(training_rows[0]) <= CONFIG_ROWS_MAX,
 	       "training is the section with the most rows");
+
+const char *config_master_name(uint32_t master)
+{
+	return masters[master];
+}
 
 const char *config_recompute_name(uint32_t recompute)
 {

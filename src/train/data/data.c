@@ -73,7 +73,7 @@ static enum status open_set(struct set *set, struct tokenised_ask *ask, const ch
 }
 
 static enum status open_sets(struct data *d, const struct config *c, const char *tokenizer, int64_t positions,
-			     const struct log *log, struct error *err)
+			     const struct mesh *mesh, const struct log *log, struct error *err)
 {
 	const bool ahead = c->training.dataloader_num_workers > 0;
 	const struct config_data *rows = &c->data;
@@ -97,18 +97,23 @@ static enum status open_sets(struct data *d, const struct config *c, const char 
 		.seed = c->training.seed,
 		.shuffle = rows->shuffle,
 		.room = rows->packing ? rows->max_seq_length : 0,
-		.packs_per_micro = c->training.per_device_train_batch_size,
-		.micros = c->training.gradient_accumulation_steps,
-		.world = 1,
+		.packs_per_micro = mesh->packs_per_micro,
+		.micros = mesh->micros,
+		.world = mesh->size,
+		.rank = mesh->rank,
+		.deal = true,
 	};
 	enum status st = open_set(&d->train, &ask, "training", positions, &s, ahead, err);
 
+	if (!st)
+		st = mesh_check_rows(mesh, prefetch_packs(d->train.feed), d->train.rows.rows, err);
 	if (st)
 		return st;
 	ask.files = rows->eval;
 	ask.rows_max = rows->max_eval_samples;
-	s.shuffle = false;
-	s.micros = 1;
+	s.shuffle = s.deal = false;
+	s.micros = s.world = 1;
+	s.rank = 0;
 	s.packs_per_micro = c->training.per_device_eval_batch_size;
 	return open_set(&d->eval, &ask, "evaluation", positions, &s, ahead, err);
 }
@@ -143,7 +148,7 @@ static void give_back(void)
 }
 
 enum status data_open(struct data **out, const struct config *c, const struct shape *shape,
-		      const struct log *log, struct error *err)
+		      const struct mesh *mesh, const struct log *log, struct error *err)
 {
 	const char *path = c->model.tokenizer ? c->model.tokenizer : c->model.name_or_path;
 	struct data *d = calloc(1, sizeof(*d));
@@ -155,7 +160,7 @@ enum status data_open(struct data **out, const struct config *c, const struct sh
 	tokenizer_file(file, path);
 	st = open_words(d, c, shape, err);
 	if (!st)
-		st = open_sets(d, c, file, shape->context, log, err);
+		st = open_sets(d, c, file, shape->context, mesh, log, err);
 	give_back();
 	if (st)
 		data_close(&d);
@@ -211,7 +216,10 @@ struct data_step data_step(const struct data *d, uint64_t step)
 	return (struct data_step){.micro_batches = s.micro_batches,
 				  .targets = s.size.targets,
 				  .tokens = s.size.tokens,
-				  .rows = s.size.rows};
+				  .rows = s.size.rows,
+				  .packs = s.packs,
+				  .first_pack = s.first,
+				  .own_packs = s.own};
 }
 
 enum status data_next(struct data *d, uint64_t step, uint64_t micro, const struct batch **b, double *wait_s,

@@ -6,6 +6,7 @@
 #include "model/batch.h"
 #include "model/shape/shape.h"
 #include "train/config/config.h"
+#include "train/mesh/mesh.h"
 
 struct data;
 struct data_counts {
@@ -15,9 +16,9 @@ struct data_counts {
 
 /* Checks that tokenizer and chat template exist and fit the model. */
 enum status data_check(const struct config *c, const struct shape *shape, struct error *err);
-/* Reads, tokenizes and packs the rows. Owner: caller, data_close. */
+/* Reads, tokenizes and packs the rows, and takes the part of this rank. Owner: caller, data_close. */
 enum status data_open(struct data **d, const struct config *c, const struct shape *shape,
-		      const struct log *log, struct error *err);
+		      const struct mesh *mesh, const struct log *log, struct error *err);
 void data_close(struct data **d); /* NULL-safe */
 struct data_counts data_train_counts(const struct data *d);
 struct data_counts data_eval_counts(const struct data *d);
@@ -25,9 +26,12 @@ struct data_counts data_eval_counts(const struct data *d);
 uint64_t data_steps(const struct data *d);
 
 struct data_step {
-	uint64_t micro_batches, targets, tokens, rows;
+	uint64_t micro_batches;		/* of this rank */
+	uint64_t targets, tokens, rows; /* of all ranks */
+	uint64_t packs;			/* of all ranks */
+	uint64_t first_pack, own_packs; /* this rank's part of them */
 };
-/* Sizes of step `step`, from 0: a pure function of seed and step. */
+/* Sizes of step `step`, from 0: a pure function of seed, step and rank. */
 struct data_step data_step(const struct data *d, uint64_t step);
 /* Returns the micro-batches of a step one after the other, each lent until the next call. *wait_s: time
  * spent waiting for it. */
@@ -35,6 +39,7 @@ enum status data_next(struct data *d, uint64_t step, uint64_t micro, const struc
 		      struct error *err);
 /* The token that ends a turn in this template, and its text; -1: there is none. */
 int32_t data_end_token(const struct data *d, const char **text);
+/* Micro-batches of an evaluation of all ranks together; any rank may take any of them. */
 uint64_t data_eval_micros(const struct data *d);
 enum status data_eval(struct data *d, uint64_t micro, const struct batch **b, struct error *err);
 #endif

@@ -23,7 +23,7 @@ struct slot {
 struct prefetch {
 	struct sampler sampler;
 	const struct tokenised *t;
-	uint64_t steps;
+	uint64_t packs, steps;
 	pthread_t thread;
 	bool has_thread;
 	/* Guards everything below, except the fill of a READY slot, which belongs to the caller. */
@@ -109,6 +109,7 @@ enum status prefetch_open(struct prefetch **out, const struct sampler *s, const 
 	pthread_cond_init(&f->changed, NULL);
 	st = epoch_of(f, 0, &first, err);
 	if (!st) {
+		f->packs = first->packs.count;
 		f->steps = sampler_steps(s, first);
 		f->has_thread = ahead && !pthread_create(&f->thread, NULL, run, f);
 		if (ahead && !f->has_thread)
@@ -144,6 +145,11 @@ void prefetch_close(struct prefetch **out)
 	*out = NULL;
 }
 
+uint64_t prefetch_packs(const struct prefetch *f)
+{
+	return f->packs;
+}
+
 uint64_t prefetch_steps(const struct prefetch *f)
 {
 	return f->steps;
@@ -159,8 +165,13 @@ enum status prefetch_step(struct prefetch *f, uint64_t step, struct prefetch_ste
 	st = epoch_of(f, step / f->steps, &e, err);
 	if (!st) {
 		span = sampler_step(&f->sampler, e, step % f->steps);
-		out->micro_batches = sampler_micros(&f->sampler, span);
-		out->size = pack_batch_size(f->t, e, span);
+		const struct sampler_span mine = sampler_rank(&f->sampler, span);
+
+		*out = (struct prefetch_step){.micro_batches = sampler_micros(&f->sampler, span),
+					      .size = pack_batch_size(f->t, e, span),
+					      .packs = span.last - span.first,
+					      .first = mine.first - span.first,
+					      .own = mine.last - mine.first};
 	}
 	pthread_mutex_unlock(&f->lock);
 	return st;

@@ -2,6 +2,7 @@
 #include "train/data/sampler.h"
 
 #include "core/math/random.h"
+#include "train/data/deal.h"
 
 /* Separate random streams of the seed. */
 enum { STREAM_ROWS = 0x726f7773, STREAM_PACKS = 0x7061636b };
@@ -60,6 +61,32 @@ static enum status put_in_order(struct sampler_epoch *e, const struct sampler *s
 	return STATUS_OK;
 }
 
+static uint64_t packs_per_step(const struct sampler *s)
+{
+	return s->packs_per_micro * s->micros * s->world;
+}
+
+/* Deals the packs of each step by tokens. */
+static enum status deal(struct sampler_epoch *e, const struct sampler *s, const uint64_t *begin,
+			struct error *err)
+{
+	uint64_t *tokens = calloc(e->packs.count + 1, sizeof(*tokens));
+	enum status st = STATUS_OK;
+
+	if (!tokens)
+		return error_set(err, STATUS_NO_RESOURCE, "the order of an epoch");
+	for (uint64_t i = 0; i < e->packs.count; i++)
+		for (uint64_t k = e->packs.begin[e->order[i]]; k < e->packs.begin[e->order[i] + 1]; k++)
+			tokens[i] += begin[e->packs.row[k] + 1] - begin[e->packs.row[k]];
+	for (uint64_t step = 0; step < sampler_steps(s, e) && !st; step++) {
+		const struct sampler_span span = sampler_step(s, e, step);
+
+		st = deal_order(e->order + span.first, tokens + span.first, span.last - span.first, err);
+	}
+	free(tokens);
+	return st;
+}
+
 enum status sampler_epoch_make(struct sampler_epoch *e, const struct sampler *s, uint64_t epoch,
 			       const uint64_t *begin, uint64_t rows, struct error *err)
 {
@@ -75,6 +102,8 @@ enum status sampler_epoch_make(struct sampler_epoch *e, const struct sampler *s,
 	free(key);
 	if (!st)
 		st = put_in_order(e, s, epoch, err);
+	if (!st && s->deal)
+		st = deal(e, s, begin, err);
 	if (st)
 		sampler_epoch_release(e);
 	return st;
@@ -85,11 +114,6 @@ void sampler_epoch_release(struct sampler_epoch *e)
 	packs_release(&e->packs);
 	free(e->order);
 	*e = (struct sampler_epoch){0};
-}
-
-static uint64_t packs_per_step(const struct sampler *s)
-{
-	return s->packs_per_micro * s->micros * s->world;
 }
 
 uint64_t sampler_steps(const struct sampler *s, const struct sampler_epoch *e)
@@ -104,18 +128,26 @@ struct sampler_span sampler_step(const struct sampler *s, const struct sampler_e
 	return (struct sampler_span){first, last < e->packs.count ? last : e->packs.count};
 }
 
+struct sampler_span sampler_rank(const struct sampler *s, struct sampler_span step)
+{
+	const struct deal_range own = deal_range_of(step.last - step.first, s->world, s->rank);
+
+	return (struct sampler_span){step.first + own.first, step.first + own.last};
+}
+
 uint64_t sampler_micros(const struct sampler *s, struct sampler_span step)
 {
-	uint64_t round = s->packs_per_micro * s->world;
+	const struct sampler_span own = sampler_rank(s, step);
 
-	return (step.last - step.first + round - 1) / round;
+	return (own.last - own.first + s->packs_per_micro - 1) / s->packs_per_micro;
 }
 
 struct sampler_span sampler_micro(const struct sampler *s, struct sampler_span step, uint64_t micro)
 {
-	uint64_t first = step.first + (micro * s->world + s->rank) * s->packs_per_micro;
-	uint64_t last = first + s->packs_per_micro;
+	const struct sampler_span own = sampler_rank(s, step);
+	uint64_t first = own.first + micro * s->packs_per_micro, last;
 
-	first = first < step.last ? first : step.last;
-	return (struct sampler_span){first, last < step.last ? last : step.last};
+	first = first < own.last ? first : own.last;
+	last = first + s->packs_per_micro;
+	return (struct sampler_span){first, last < own.last ? last : own.last};
 }

@@ -16,6 +16,7 @@ struct sampler {
 	uint64_t packs_per_micro; /* per_device_train_batch_size */
 	uint64_t micros;	  /* gradient_accumulation_steps */
 	uint64_t world, rank;
+	bool deal; /* deal the packs of each step by tokens, also on one rank (train/data/deal.h) */
 };
 
 /* The packs of one epoch and their order. */
@@ -36,8 +37,10 @@ struct sampler_span {
 uint64_t sampler_steps(const struct sampler *s, const struct sampler_epoch *e);
 /* Packs of all ranks in one step of the epoch. */
 struct sampler_span sampler_step(const struct sampler *s, const struct sampler_epoch *e, uint64_t step);
-/* Micro-batches of the step, the same number for every rank. */
+/* This rank's part of a step. May be empty in the last step. */
+struct sampler_span sampler_rank(const struct sampler *s, struct sampler_span step);
+/* This rank's micro-batches of the step. Ranks may have different numbers. */
 uint64_t sampler_micros(const struct sampler *s, struct sampler_span step);
-/* This rank's packs of a micro-batch. May be empty in the last step. */
+/* This rank's packs of a micro-batch; empty beyond its last one. */
 struct sampler_span sampler_micro(const struct sampler *s, struct sampler_span step, uint64_t micro);
 #endif

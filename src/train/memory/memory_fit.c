@@ -280,8 +280,28 @@ static void try_lora(struct finding_knobs *k, const struct config *c)
 		return;
 	trial.has_lora = true;
 	trial.training.full_finetuning = false;
-	snprintf(setting, sizeof(setting), "lora: {r: %" PRIu32 "} instead of full_finetuning", trial.lora.r);
+	trial.training.master_weights = CONFIG_MASTER_FP32;
+	snprintf(setting, sizeof(setting), "lora: {r: %" PRIu32 "} instead of full_finetuning%s",
+		 trial.lora.r, c->training.master_weights ? " and master_weights" : "");
 	add(k, &trial, setting);
+}
+
+/* Smaller optimizer states: first the moments, then also the weights and gradients. */
+static void try_states(struct finding_knobs *k, const struct config *c)
+{
+	const bool codes = c->training.optim == CONFIG_ADAMW_8BIT ||
+			   c->training.optim == CONFIG_ADAMW_BNB_8BIT ||
+			   c->training.optim == CONFIG_PAGED_ADAMW_8BIT;
+	struct config trial = *c;
+
+	trial.training.optim = CONFIG_ADAMW_8BIT;
+	if (!codes)
+		add(k, &trial, "training: optim: adamw_8bit");
+	if (c->has_lora || c->training.device != CONFIG_DEVICE_GPU || c->training.master_weights)
+		return;
+	trial.training.master_weights = CONFIG_MASTER_SPLIT;
+	add(k, &trial,
+	    codes ? "training: master_weights: split" : "training: optim: adamw_8bit, master_weights: split");
 }
 
 static void try_4bit(struct finding_knobs *k, const struct config *c)
@@ -333,6 +353,7 @@ size_t memory_fit_knobs(struct memory_fit_knob knobs[MEMORY_FIT_KNOBS], const st
 	try_recompute(&k, c);
 	try_length(&k, c);
 	try_rank(&k, c);
+	try_states(&k, c);
 	try_lora(&k, c);
 	try_4bit(&k, c);
 	try_samples(&k, c);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include "core/file/file.h"
+#include "train/checkpoint/host_params.h"
 
 /* Measured values; see docs/explanation/methods/training.md, "Memory of a training run". */
 enum {
@@ -14,6 +15,7 @@ enum {
 	CONTEXT_BYTES = 560 << 20, /* GPU: context, and code of assay's and the libraries' kernels */
 	LIBRARY_BYTES = 32 << 20,  /* cuBLASLt's workspace */
 	DRIVER_BYTES = 450 << 20,  /* host memory of a GPU run: driver, kernels and cuBLASLt */
+	MPI_BYTES = 13000000,	   /* CPU ranks: MPI, and the pieces of sums over the ranks */
 	CUDNN_BYTES = 130 << 20,   /* host memory of a GPU run: cuDNN in addition */
 };
 
@@ -98,8 +100,10 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 	m->outside[MEMORY_TOKENIZER] = VOCABULARY_ID_BYTES * (uint64_t)planned->model->shape.vocab;
 	m->outside[MEMORY_PROGRAM] = PROGRAM_BYTES + PANEL_BYTES * (uint64_t)planned->back.threads;
 	m->gpu = planned->back.kind == BACKEND_GPU;
+	if (!m->gpu && c->place.ranks > 1)
+		m->outside[MEMORY_PROGRAM] += MPI_BYTES;
 	if (m->gpu) {
-		m->outside[MEMORY_HOST_PARAMS] = 3 * sizeof(float) * planned->model->params.length;
+		m->outside[MEMORY_HOST_PARAMS] = host_params_bytes(&planned->model->params);
 		/* the lists have room for the larger of the training and the evaluation micro-batch */
 		m->outside[MEMORY_PINNED] = gpu_backend_pinned_bytes(planned->back.lists[0].cols - 1);
 		m->outside[MEMORY_DRIVER] = DRIVER_BYTES + (by_cudnn(c) ? CUDNN_BYTES : 0);

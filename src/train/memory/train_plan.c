@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "core/text/units.h"
 #include "train/memory/memory_fit.h"
+#include "train/mesh/mesh.h"
 
 static json_t *memory_json(const struct memory_plan *m)
 {
@@ -30,6 +31,9 @@ struct planning {
 		/* Settings that save memory on the device, or on the host if only the host is too small. */
 		knobs[MEMORY_FIT_KNOBS];
 	size_t knob_count;
+	struct mesh mesh;
+	const struct comm_links *links; /* NULL: one rank */
+	struct comm_count comm;		/* of one step */
 };
 
 static bool too_large(const struct planning *p)
@@ -62,6 +66,18 @@ static json_t *knobs_json(const struct planning *p)
 	return list;
 }
 
+/* The time is left out if the links are unknown. */
+static void add_comm_json(json_t *out, const struct planning *p)
+{
+	json_object_set_new(out, "ranks", json_integer(p->mesh.size));
+	json_object_set_new(out, "nodes", json_integer(p->links->nodes));
+	json_object_set_new(out, "step_packs", json_integer((json_int_t)p->mesh.packs));
+	json_object_set_new(out, "communication_calls", json_real(p->comm.calls));
+	json_object_set_new(out, "communication_bytes", json_real(p->comm.bytes));
+	if (p->comm.planned_s > 0)
+		json_object_set_new(out, "communication_s", json_real(p->comm.planned_s));
+}
+
 static json_t *as_json(const struct planning *p)
 {
 	const struct stepper *s = &p->s;
@@ -79,6 +95,8 @@ static json_t *as_json(const struct planning *p)
 		"memory", memory_json(&p->memory), "fits", !too_large(p) && !host_too_large(p), "knobs",
 		knobs_json(p));
 
+	if (p->links)
+		add_comm_json(out, p);
 	if (p->fit.available)
 		json_object_set_new(out, "available_bytes",
 				    json_integer((json_int_t)memory_fit_most(&p->fit)));
@@ -151,6 +169,20 @@ static void add_memory(struct text *out, const struct planning *p)
 		add_knobs(out, p);
 }
 
+static void add_comm(struct text *out, const struct planning *p)
+{
+	text_addf(out, "\ncommunication of a step: %u ranks on %u node%s, %llu sequences of all ranks\n", p->mesh.size,
+		  p->links->nodes, p->links->nodes == 1 ? "" : "s", (unsigned long long)p->mesh.packs);
+	text_addf(out, "  %-12s %12.0f  %s\n", "all-reduces", p->comm.calls,
+		  p->comm.calls > 1 ? "of parts of the gradient, beside the backward pass" : "of the gradient, after the last micro-batch");
+	add_line(out, "gradient", p->comm.bytes, "B", "in float32; each rank sends and receives nearly twice as much");
+	if (p->comm.planned_s > 0)
+		add_line(out, "time", p->comm.planned_s, "s", "at the given rates, if nothing hides it");
+	else
+		text_addf(out, "  %-12s %12s  %s\n", "time", "unknown",
+			  p->links->nodes > 1 ? "give --link-rate and --network-rate" : "give --link-rate");
+}
+
 static void as_text(struct text *out, const struct planning *p)
 {
 	const struct stepper *s = &p->s;
@@ -165,18 +197,35 @@ static void as_text(struct text *out, const struct planning *p)
 		  (long long)size.tokens, (long long)size.row_tokens,
 		  p->c.training.gradient_accumulation_steps, config_recompute_name(p->c.training.recompute));
 	add_memory(out, p);
+	if (p->links)
+		add_comm(out, p);
 	text_add(out, "\nwork per token, if every token is a target\n");
 	add_line(out, "forward", s->forward.flop / tokens, "FLOP", "");
 	add_line(out, "backward", s->backward.flop / tokens, "FLOP",
 		 "including head, loss and recomputation");
 }
 
+/* Counts the collectives of one step. */
+static enum status plan_comm(struct planning *p, struct error *err)
+{
+	struct comm *c = NULL;
+	enum status st = p->links ? comm_plan_open(&c, p->links, err) : STATUS_OK;
+
+	if (!c)
+		return st;
+	st = buckets_sum(&p->s.buckets, c, &p->s.model->params.grad, -1, err);
+	p->comm = c->count;
+	c->ops->close(c);
+	return st;
+}
+
 static enum status make_plan(struct planning *p, const struct config *c,
-			     const struct train_memory_available *room, struct error *err)
+			     const struct train_memory_available *room, const struct comm_links *links,
+			     struct error *err)
 {
 	enum status st;
 
-	*p = (struct planning){.c = *c};
+	*p = (struct planning){.c = *c, .links = links};
 	st = weights_open(&p->w, c->model.name_or_path, err);
 	p->fit = (struct memory_fit){.shape = &p->w.shape,
 				     .threads = cpu_backend_threads(),
@@ -189,7 +238,9 @@ static enum status make_plan(struct planning *p, const struct config *c,
 		st = stepper_plan(&p->s, &p->w.shape, &p->c, p->fit.threads, err);
 	if (!st)
 		memory_plan_of(&p->memory, &p->s, &p->c);
-	return st;
+	if (!st)
+		st = mesh_of(&p->mesh, &p->c, err);
+	return st ? st : plan_comm(p, err);
 }
 
 static void planning_release(struct planning *p)
@@ -208,11 +259,11 @@ static struct planning *planning_of(struct error *err)
 	return p;
 }
 
-enum status train_plan(const struct config *c, const struct train_memory_available *room, struct text *out,
-		       json_t **json, struct error *err)
+enum status train_plan(const struct config *c, const struct train_memory_available *room,
+		       const struct comm_links *links, struct text *out, json_t **json, struct error *err)
 {
 	struct planning *p = planning_of(err);
-	enum status st = p ? make_plan(p, c, room, err) : STATUS_NO_RESOURCE;
+	enum status st = p ? make_plan(p, c, room, links, err) : STATUS_NO_RESOURCE;
 
 	if (!p)
 		return st;
@@ -234,7 +285,7 @@ enum status train_settle(struct config *c, const struct train_memory_available *
 			 struct error *err)
 {
 	struct planning *p = planning_of(err);
-	enum status st = p ? make_plan(p, c, room, err) : STATUS_NO_RESOURCE;
+	enum status st = p ? make_plan(p, c, room, NULL, err) : STATUS_NO_RESOURCE;
 
 	if (!p)
 		return st;

@@ -14,6 +14,7 @@
 	X(eval_loss_first, "", 0, "held-out loss at the first evaluation")                                  \
 	X(eval_loss, "", -1, "held-out loss at the last evaluation")                                        \
 	X(eval_loss_best, "", -1, "lowest held-out loss of all evaluations after a step")                           \
+	X(fp8_overflows, "", -1, "precision: fp8 only: scales that were not finite, because a number was not, since the start or the resume") \
 	X(tokens, "", 0, "trained tokens without padding")                                                 \
 	X(targets, "", 0, "trained tokens that have a loss")                                               \
 	X(rows, "", 0, "trained rows")                                                                  \
@@ -27,6 +28,8 @@
 	X(forward_share, "", 0, "share of the step time: forward passes")                                 \
 	X(backward_share, "", 0, "share of the step time: backward passes, with head and loss")     \
 	X(optimiser_share, "", 0, "share of the step time: clipping and AdamW")                           \
+	X(ranks, "", 0, "ranks of the last process of this run") \
+	X(comm_share, "", -1, "several ranks: share of the step time waiting for collectives, which includes waiting for slower ranks") \
 	X(wait_share, "", -1, "share of the step time: waiting for rows")                                 \
 	X(gemm_share, "", 0, "share of the step time: GEMMs, including attention's")      \
 	X(save_share, "", -1, "share of the step time: waiting for a checkpoint to be written")                \

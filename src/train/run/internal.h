@@ -10,6 +10,7 @@
 #include "train/memory/process_memory.h"
 #include "train/checkpoint/host_params.h"
 #include "train/run/run.h"
+#include "train/mesh/mesh.h"
 #include "train/step/schedule.h"
 #include "train/checkpoint/trainer_state.h"
 #include "train/step/stepper.h"
@@ -20,6 +21,9 @@ struct train {
 	char dir[PATH_MAX]; /* current path of the run directory */
 	struct config config;
 	struct weights weights;
+	struct comm *comm; /* NULL: one rank */
+	struct mesh mesh;
+	bool stopping; /* several ranks: all have agreed to stop */
 	struct data *data;
 	struct stepper stepper;
 	struct host_params host_params; /* host copy of the trained parameters, for writing files */
@@ -37,6 +41,7 @@ struct train {
 	size_t products_emitted; /* GEMM choices emitted so far */
 	bool evaluated, graphs_warned;
 	uint64_t made_steps;  /* steps of this process */
+	int64_t overflows;    /* FP8: in the steps of this process */
 	double tuning_seen_s; /* part of gpu_backend_tuning_s that is already counted */
 	char *cache_key;      /* key of the tuning cache; owned; NULL: there is no cache */
 	bool chosen_emitted;
@@ -48,6 +53,7 @@ struct step_figures { /* figures of one step */
 	struct data_step size;
 	struct step_part part;
 	double loss, norm, rate, step_s, optimiser_s, wait_s, save_s;
+	double comm_s; /* waiting for collectives: communication that nothing hides, and slower ranks */
 	double tuning_s; /* tuning time in this step and since the step before */
 	bool steady;	 /* like the steps after it: no start-up, no tuning */
 };
@@ -93,6 +99,26 @@ enum status run_save(struct train *t, bool wait, struct error *err);
 enum status run_check_directory(struct train *t, struct error *err);
 /* Writes the adapter or the model, in the format that other programs read, to the run directory. */
 enum status run_export(struct train *t, struct error *err);
+/* -- several ranks (together.c); on one rank these do nothing, or what one rank needs -- */
+/* True on the rank that writes checkpoints, results and TensorBoard events. */
+bool run_writes(const struct train *t);
+/* Whether the run should stop: the request of this process, or with several ranks what all have agreed on. */
+bool run_stops(const struct train *t);
+/* Opens the communication, before anything is read. For GPU ranks, run_comm_device then adds NCCL. */
+enum status run_comm_open(struct train *t, struct error *err);
+enum status run_comm_device(struct train *t, struct error *err);
+void run_comm_close(struct train *t);
+/* Compares the checksums of all ranks' model, tokenizer and rows. BAD_INPUT names file and rank. */
+enum status run_compare_inputs(struct train *t, const json_t *inputs, struct error *err);
+/* Gives rank 0's state of the run to all ranks. */
+enum status run_share_state(struct train *t, struct error *err);
+/* Gives rank 0's parameters and moments to all ranks. */
+enum status run_share_params(struct train *t, struct error *err);
+/* Adds up the step over all ranks, and agrees on requests to stop. `loss`: in, of this rank. */
+enum status run_sum_step(struct train *t, struct step_figures *f, double *loss, struct error *err);
+/* Adds up the evaluation's losses, one per micro-batch, and agrees on requests to stop. */
+enum status run_sum_losses(struct train *t, double *losses, uint64_t count, struct error *err);
+
 /* Sets the error. For faults of a device it first names the operation ("step 3 of 100") and the GPU. Returns
  * `st`. */
 enum status run_fails(const struct train *t, const char *doing, enum status st, const struct error *why,

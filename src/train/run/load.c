@@ -14,7 +14,7 @@
 #include "train/run/inputs.h"
 #include "train/run/internal.h"
 
-enum { NORM_SAMPLE = 1024 };
+enum { NORM_SAMPLE = 1024, FORGET_ROWS = 32 };
 
 /* Two runs started at once in the same folder write the same config.yaml, so its hash is checked. */
 static enum status check_config_hash(const struct train *t, const char *path, struct error *err)
@@ -43,6 +43,8 @@ static enum status read_config(struct train *t, struct error *err)
 	snprintf(path, sizeof(path), "%s/config.yaml", t->dir);
 	st = config_read(&t->config, path, err);
 	t->config.gpu = t->job->gpu;
+	t->config.place.rank = t->job->team ? t->job->team->rank : 0;
+	t->config.place.ranks = t->job->team ? t->job->team->size : 1;
 	return st ? st : check_config_hash(t, path, err);
 }
 
@@ -62,12 +64,17 @@ static enum status plan_steps(struct train *t, struct error *err)
 	return schedule_of(&t->schedule, c, steps, err);
 }
 
-/* Measures the GEMM rate, the denominator of MFU. */
+/* Measures the GEMM rate, the denominator of MFU; of all ranks together. */
 static enum status measure_products(struct train *t, struct error *err)
 {
-	return t->stepper.back.kind == BACKEND_GPU
-		       ? gpu_backend_gemm_rate(&t->stepper.back, &t->gemm_rate, err)
-		       : cpu_backend_gemm_rate(&t->stepper.back, &t->gemm_rate, err);
+	/* all ranks measure at once, because they may share CPUs */
+	enum status st = comm_agree(t->comm, STATUS_OK, err);
+
+	if (!st)
+		st = t->stepper.back.kind == BACKEND_GPU
+			     ? gpu_backend_gemm_rate(&t->stepper.back, &t->gemm_rate, err)
+			     : cpu_backend_gemm_rate(&t->stepper.back, &t->gemm_rate, err);
+	return st ? st : comm_sum(t->comm, &t->gemm_rate, 1, err);
 }
 
 /* Restores the tuning choices of the resumed run, with a warning if the GPU or a library is another one. For
@@ -148,8 +155,14 @@ static enum status note_inputs(struct train *t, struct error *err)
 	json_t *now = NULL;
 	enum status st = inputs_read(&now, &t->config, &t->weights, err);
 
-	if (!st && t->job->resume)
+	if (t->comm)
+		st = comm_agree(t->comm, st, err);
+	if (!st)
+		st = run_compare_inputs(t, now, err);
+	if (!st && t->job->resume && run_writes(t))
 		st = find_checkpoint(t, now, err);
+	if (!st)
+		st = run_share_state(t, err);
 	json_decref(t->state.inputs);
 	t->state.inputs = now;
 	return st;
@@ -159,12 +172,14 @@ static enum status load_checkpoint(struct train *t, struct error *err)
 {
 	enum status st;
 
-	if (!t->earlier.manifest)
+	if (!t->state.step)
 		return STATUS_OK;
-	st = checkpoint_load(&t->earlier, &t->host_params.params, err);
-	if (!st)
+	st = t->earlier.manifest ? checkpoint_load(&t->earlier, &t->host_params.params, err) : STATUS_OK;
+	if (!st && t->earlier.manifest)
 		st = host_params_put(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
 	if (!st)
+		st = run_share_params(t, err);
+	if (!st && run_writes(t))
 		log_info(t->job->log, LOG_TOPIC_RUN, "resumes from %s", t->earlier.path);
 	checkpoint_found_release(&t->earlier);
 	return st ? st : model_refresh(t->stepper.model, &t->stepper.back, err);
@@ -176,7 +191,7 @@ static enum status open_events(struct train *t, struct error *err)
 	struct error why = {0};
 	enum status st;
 
-	if (!t->config.training.tensorboard)
+	if (!t->config.training.tensorboard || !run_writes(t))
 		return STATUS_OK;
 	snprintf(dir, sizeof(dir), "%s/runs", t->dir);
 	st = events_open(&t->events, dir, (double)time(NULL), &why);
@@ -212,8 +227,11 @@ static enum status head_norms(const struct train *t, int32_t end, struct diagnos
 	if (!x)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a row");
 	st = row_norm(t, end, x, &b->end_norm, err);
-	for (int64_t i = 0; !st && i < n; i++)
+	for (int64_t i = 0; !st && i < n; i++) {
 		st = row_norm(t, i * s->vocab / n, x, &norm[i], err);
+		if (i % FORGET_ROWS == 0) /* a row brings pages around it into memory */
+			weights_forget(&t->weights);
+	}
 	if (!st)
 		b->median_norm = stats_median(norm, (size_t)n);
 	free(x);
@@ -295,8 +313,15 @@ static enum status open_weights(struct train *t, struct error *err)
 
 static enum status open_rows(struct train *t, struct error *err)
 {
-	enum status st = data_open(&t->data, &t->config, &t->weights.shape, t->job->log, err);
+	enum status st;
 
+	t->config.place.step_packs = t->state.step_packs;
+	st = mesh_of(&t->mesh, &t->config, err);
+	t->state.step_packs = t->mesh.packs;
+	if (!st)
+		st = data_open(&t->data, &t->config, &t->weights.shape, &t->mesh, t->job->log, err);
+	if (t->comm)
+		st = comm_agree(t->comm, st, err);
 	return st ? st : plan_steps(t, err);
 }
 
@@ -308,6 +333,8 @@ static enum status open_device(struct train *t, struct error *err)
 		st = stepper_create(&t->stepper, &t->weights.shape, &t->config, cpu_backend_threads(), err);
 	if (!st)
 		st = take_choices(t, err);
+	if (!st)
+		st = run_comm_device(t, err);
 	return st ? st
 		  : host_params_create(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
 }
@@ -325,9 +352,9 @@ enum status run_load(struct train *t, struct error *err)
 		const char *part;
 		enum status (*run)(struct train *, struct error *);
 	} parts[] = {
-		{"config", read_config},	{"inputs", open_weights},  {"rows", open_rows},
-		{"device", open_device},	{"weights", load_weights}, {"resume", load_checkpoint},
-		{"products", measure_products}, {"files", open_files},
+		{"config", read_config},	     {"ranks", run_comm_open},	     {"inputs", open_weights},
+		{"rows", open_rows},	     {"device", open_device},	     {"weights", load_weights},
+		{"resume", load_checkpoint}, {"products", measure_products}, {"files", open_files},
 	};
 	enum status st = run_emit(t, "at", json_pack("{s:s}", "phase", "load"), err);
 

@@ -75,6 +75,8 @@ static json_t *step_line(struct train *t, const struct step_figures *f)
 	if (!times_products(t))
 		json_object_del(line, "gemm_s");
 	run_number(line, "save_s", f->save_s);
+	if (t->comm)
+		run_number(line, "comm_s", f->comm_s);
 	run_number(line, "steady", f->steady);
 	run_number(line, "tuning_s", f->tuning_s);
 	for (int i = 0; i < GPU_PART_COUNT && t->config.training.step_parts; i++)
@@ -82,6 +84,8 @@ static json_t *step_line(struct train *t, const struct step_figures *f)
 			 &f->part.parts[i]);
 	run_number(line, "loss", f->loss);
 	run_number(line, "grad_norm", f->norm);
+	if (t->stepper.model->fp8)
+		run_number(line, "fp8_overflows", (double)f->part.overflows);
 	set_memory(line, t);
 	if (line && t->gemm_rate > 0)
 		json_object_set_new(line, "mfu", json_real(rate / t->gemm_rate));
@@ -119,6 +123,8 @@ static void add_rates(json_t *v, const struct train *t)
 		sum->backward_s / s, "optimiser_share", sum->optimiser_s / s, "wait_share", sum->wait_s / s,
 		"gemm_share", sum->gemm_s / s, "flop_rate", sum->flop / s, "save_share", sum->save_s / s);
 
+	if (t->comm)
+		run_number(rates, "comm_share", sum->comm_s / s);
 	if (!times_products(t))
 		json_object_del(rates, "gemm_share");
 	json_object_update(v, rates);
@@ -139,6 +145,7 @@ json_t *run_results(struct train *t)
 	json_object_set_new(v, "tokens", json_real((double)state->tokens));
 	json_object_set_new(v, "targets", json_real((double)state->targets));
 	json_object_set_new(v, "rows", json_real((double)state->rows));
+	json_object_set_new(v, "ranks", json_real(t->mesh.size));
 	if (state->has_loss) {
 		run_number(v, "loss_first", state->loss_first);
 		run_number(v, "loss", state->loss);
@@ -156,6 +163,8 @@ json_t *run_results(struct train *t)
 		run_number(v, "host_planned_bytes", (double)t->memory.host_bytes);
 	}
 	set_memory(v, t);
+	if (t->stepper.model && t->stepper.model->fp8)
+		run_number(v, "fp8_overflows", (double)t->overflows);
 	if (state->has_eval)
 		json_object_set_new(v, "eval_loss_first", json_real(state->eval_first));
 	if (t->evaluated)
@@ -285,7 +294,9 @@ enum status run_check_step(struct train *t, const struct step_figures *f, struct
 					.rate = f->rate,
 					.targets = f->size.targets,
 					.step_s = f->step_s,
-					.wait_s = f->wait_s};
+					.wait_s = f->wait_s,
+					.overflows = f->part.overflows,
+					.overflow_at = f->part.overflow_at};
 	struct findings found;
 
 	diagnose_step(&t->state.diagnose, &found, &s);

@@ -70,13 +70,18 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	*f = (struct step_figures){.size = data_step(t->data, step),
 				   .rate = schedule_rate(&t->schedule, step)};
 	f->wait_s = clock_now_s() - t0; /* data_step may wait for the prefetch thread */
+	t->stepper.comm = t->comm;
+	if (t->comm)
+		t->comm->count = (struct comm_count){0};
 	st = stepper_begin(&t->stepper, err);
+	stepper_packs(&t->stepper, f->size.own_packs);
 	for (uint64_t i = 0; i < f->size.micro_batches && !st; i++) {
 		const struct batch *b;
 		double wait_s = 0;
 
 		st = data_next(t->data, step, i, &b, &wait_s, err);
 		f->wait_s += wait_s;
+		t->stepper.last = i + 1 == f->size.micro_batches;
 		if (!st)
 			st = stepper_micro(&t->stepper, b, step, f->size.targets, &f->part, err);
 		if (!st)
@@ -94,6 +99,8 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	t1 += f->save_s;
 	if (!st && f->size.targets)
 		st = stepper_end(&t->stepper, f->rate, step, &sum, &f->norm, err);
+	if (!st)
+		st = stepper_overflows(&t->stepper, &f->part, err);
 	f->optimiser_s = clock_now_s() - t1;
 	if (!st && t->stepper.back.kind == BACKEND_GPU) {
 		st = stepper_times(&t->stepper, &f->part, err);
@@ -102,6 +109,8 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 			st = run_emit_products(t, err);
 		run_warn_of_graphs(t);
 	}
+	if (!st)
+		st = run_sum_step(t, f, &sum, err);
 	f->loss = f->size.targets ? sum / (double)f->size.targets : 0;
 	f->step_s = clock_now_s() - t0;
 	add_tuning(t, f, tuned_s);
@@ -128,6 +137,7 @@ static void add_steady(struct train *t, const struct step_figures *f)
 	sum->backward_s += f->part.backward_s;
 	sum->optimiser_s += f->optimiser_s;
 	sum->wait_s += f->wait_s;
+	sum->comm_s += f->comm_s;
 	sum->save_s += f->save_s;
 	sum->gemm_s += f->part.gemm_s;
 	sum->tokens += (double)f->size.tokens;
@@ -152,6 +162,48 @@ static void add_up(struct train *t, const struct step_figures *f)
 	t->state.targets += f->size.targets;
 	t->state.rows += f->size.rows;
 	t->state.flop += f->part.flop;
+	t->overflows += f->part.overflows;
+}
+
+/* The losses of this rank's micro-batches of the held-out set. A request to stop leaves the rest out. */
+static enum status evaluate_own(struct train *t, double *losses, struct error *err)
+{
+	struct error why = {0};
+	enum status st = STATUS_OK;
+
+	for (uint64_t i = t->mesh.rank; i < data_eval_micros(t->data) && !st && !*t->job->stop;
+	     i += t->mesh.size) {
+		const struct batch *b;
+
+		st = data_eval(t->data, i, &b, err);
+		if (!st)
+			st = stepper_evaluate(&t->stepper, b, &losses[i], &why);
+		if (st && why.status)
+			fails_at(t, "evaluation after step", t->state.step, st, &why, err);
+		if (!st)
+			st = run_emit_alive(t, err);
+	}
+	return st;
+}
+
+/* *sum: of the losses of all ranks. */
+static enum status evaluate_all(struct train *t, double *sum, struct error *err)
+{
+	const uint64_t count = data_eval_micros(t->data);
+	double *losses = calloc(count + 1, sizeof(*losses));
+	enum status st;
+
+	*sum = 0;
+	if (!losses)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for the losses of an evaluation");
+	st = evaluate_own(t, losses, err);
+	if (!st)
+		st = run_sum_losses(t, losses, count, err);
+	for (uint64_t i = 0; i < count; i++)
+		*sum += losses[i];
+	free(losses);
+	return st;
 }
 
 static enum status evaluate(struct train *t, struct error *err)
@@ -160,23 +212,12 @@ static enum status evaluate(struct train *t, struct error *err)
 	double sum = 0, t0 = clock_now_s(), eval_s, loss;
 	json_t *line;
 	struct scalar scalar = {.tag = "eval/loss"};
-	struct error why = {0};
-	enum status st = STATUS_OK;
+	enum status st;
 
 	if (!counts.targets)
 		return STATUS_OK;
-	for (uint64_t i = 0; i < data_eval_micros(t->data) && !st && !*t->job->stop; i++) {
-		const struct batch *b;
-
-		st = data_eval(t->data, i, &b, err);
-		if (!st)
-			st = stepper_evaluate(&t->stepper, b, &sum, &why);
-		if (st && why.status)
-			fails_at(t, "evaluation after step", t->state.step, st, &why, err);
-		if (!st)
-			st = run_emit_alive(t, err);
-	}
-	if (st || *t->job->stop)
+	st = evaluate_all(t, &sum, err);
+	if (st || run_stops(t))
 		return st;
 	eval_s = clock_now_s() - t0;
 	scalar.value = loss = sum / (double)counts.targets;
@@ -204,7 +245,7 @@ static bool due(uint64_t step, uint64_t every)
 static enum status save(struct train *t, bool wait, struct error *err)
 {
 	struct error why = {0};
-	enum status st = run_save(t, wait, &why);
+	enum status st = run_writes(t) ? run_save(t, wait, &why) : STATUS_OK;
 
 	return st ? fails_at(t, "checkpoint after step", t->state.step, st, &why, err) : STATUS_OK;
 }
@@ -252,7 +293,7 @@ static enum status all_steps(struct train *t, struct error *err)
 {
 	enum status st = STATUS_OK;
 
-	while (!st && !is_finished(t) && !*t->job->stop) {
+	while (!st && !is_finished(t) && !run_stops(t)) {
 		struct error why = {0};
 		struct step_figures f;
 
@@ -306,13 +347,13 @@ static enum status finish(struct train *t, struct error *err)
 		st = save(t, true, err);
 	if (!st && has_moved(t))
 		return moved_error(t, err);
-	if (!st && *t->job->stop)
+	if (!st && run_stops(t))
 		return error_set_cause(
 			err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request at step %llu of %llu",
 			(unsigned long long)t->state.step, (unsigned long long)t->state.max_steps);
 	if (!st)
 		warn_if_no_better(t);
-	return st ? st : run_export(t, err);
+	return st || !run_writes(t) ? st : run_export(t, err);
 }
 
 static enum status work(struct train *t, struct error *err)
@@ -347,6 +388,9 @@ enum status train_run(const struct train_job *job, json_t **values, struct error
 	last = t->writer ? checkpoint_writer_wait(t->writer, &late) : STATUS_OK;
 	if (!st && last)
 		st = error_set_cause(err, last, late.cause, "%s", late.text);
+	if (st && st != STATUS_CANCELLED && t->comm) /* its thread may still use the memory */
+		return st;
+	run_comm_close(t);
 	checkpoint_writer_free(t->writer);
 	checkpoint_found_release(&t->earlier);
 	json_decref(t->start_s);

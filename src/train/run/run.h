@@ -7,7 +7,7 @@
  * ready    {"parameters","trained","rows","tokens","targets","steps","memory_planned_bytes",
  *          "arena_planned_bytes","gemm_rate","gemm","attention","device"}
  * step     {"step","epoch","loss","grad_norm","learning_rate","tokens","targets","rows","step_s","forward_s",
- *          "backward_s","optimiser_s","wait_s","gemm_s","save_s","steady","tuning_s","tokens_per_s",
+ *          "backward_s","optimiser_s","wait_s","comm_s","gemm_s","save_s","steady","tuning_s","tokens_per_s",
  *          "rows_per_s","flop_rate","mfu","arena_bytes","memory_bytes","memory_planned_share","left_s"}
  * products {"products": [{"product","algorithm","seconds","first_seconds","recalled","alike","cached",
  *          "words"}]}: GPU only, after a step with new GEMMs
@@ -24,6 +24,7 @@
 #include <jansson.h>
 #include <signal.h>
 #include "core/log.h"
+#include "team/team.h"
 #include "train/config/config.h"
 
 struct train_job {
@@ -38,6 +39,9 @@ struct train_job {
 	uint64_t started_ns; /* start of the program, monotonic clock; 0: unknown */
 	double tuned_s;	     /* tuning time after started_ns and before this process */
 	bool resume;
+	/* The ranks of a launched run, linked; lent. The run uses it on one thread. NULL: one process. Rank 0
+	 * writes the checkpoints and the result, and a resumed run's other ranks receive them from it. */
+	struct team *team;
 	const volatile sig_atomic_t *stop; /* nonzero: finish the step, save, and return CANCELLED */
 	const struct log *log;
 	/* Takes ownership of body. */
@@ -45,6 +49,7 @@ struct train_job {
 	void *arg;
 };
 
-/* values: the results so far, as in train/run/fields.h. Owner: caller. */
+/* values: the results so far, as in train/run/fields.h. Owner: caller. After a failure of a run of several
+ * ranks, the caller must end the process: other ranks may wait for this one, and memory stays in use. */
 enum status train_run(const struct train_job *job, json_t **values, struct error *err);
 #endif

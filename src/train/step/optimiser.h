@@ -9,6 +9,7 @@
 struct optimiser {
 	float beta1, beta2, eps, decay;
 	double max_norm; /* 0: no clipping */
+	uint64_t seed;	 /* of stochastic rounding */
 };
 
 struct optimiser optimiser_of(const struct config_training *t);
@@ -16,7 +17,8 @@ struct optimiser optimiser_of(const struct config_training *t);
  * Makes step number `step` (from 1) with learning rate `rate`. *squares, in device memory, must be 0 before
  * the call; the sum of the gradient's squares is added to it. The gradient is scaled by min(1, max_norm /
  * (norm + 1e-6)). If the norm is not finite, nothing is changed and the caller decides. The moments'
- * corrections depend only on `step`, so a resumed run computes the same ones.
+ * corrections and stochastic rounding depend only on `step` and the element, so a resumed run computes the
+ * same numbers.
  */
 enum status optimiser_step(const struct optimiser *o, struct backend *back, struct params *p, double rate,
 			   uint64_t step, double *squares, struct error *err);

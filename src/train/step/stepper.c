@@ -8,6 +8,8 @@
 #include "core/clock.h"
 #include "model/backend/cost.h"
 #include "model/backend/plan_backend.h"
+#include "model/tensor/fp8.h"
+#include "train/mesh/mesh.h"
 
 enum { SUM_LOSS, SUM_SQUARES, SUMS };
 
@@ -43,6 +45,26 @@ static unsigned targets_of(const struct opt_words *words)
 	return words->count ? targets : all;
 }
 
+static struct params_format states_of(const struct config_training *t)
+{
+	static const enum moments moments[] = {
+		[CONFIG_ADAMW] = MOMENTS_F32,
+		[CONFIG_ADAMW_TORCH] = MOMENTS_F32,
+		[CONFIG_ADAMW_8BIT] = MOMENTS_8BIT,
+		[CONFIG_ADAMW_BNB_8BIT] = MOMENTS_8BIT,
+		[CONFIG_ADAMW_BF16] = MOMENTS_BF16,
+		[CONFIG_PAGED_ADAMW_8BIT] = MOMENTS_8BIT,
+		[CONFIG_PAGED_ADAMW_32BIT] = MOMENTS_F32,
+	};
+	static const enum master masters[] = {
+		[CONFIG_MASTER_FP32] = MASTER_F32,
+		[CONFIG_MASTER_SPLIT] = MASTER_SPLIT,
+		[CONFIG_MASTER_NONE] = MASTER_NONE,
+	};
+
+	return (struct params_format){moments[t->optim], masters[t->master_weights]};
+}
+
 static struct storage storage_of(const struct config_model *m)
 {
 	static const enum bnb4_type types[] = {[CONFIG_NF4] = BNB4_NF4, [CONFIG_FP4] = BNB4_FP4};
@@ -71,6 +93,7 @@ static struct model_options stepper_model_options(const struct config *c, struct
 				      .full = !c->has_lora,
 				      .storage = storage_of(&c->model),
 				      .separate = c->training.adapters == CONFIG_ADAPTERS_SEPARATE,
+				      .states = states_of(&c->training),
 				      .positions = (int64_t)c->data.max_seq_length};
 }
 
@@ -99,12 +122,52 @@ static int64_t most_rows(const struct config *c)
 	return trained > evaluated ? trained : evaluated;
 }
 
+/* The sums of gradients that wait for others, if gradients are added along a tree. */
+static enum status place_tree(struct stepper *s, const struct config *c, struct error *err)
+{
+	struct mesh m;
+	enum status st = mesh_of(&m, c, err);
+
+	s->each_pack = m.each_pack;
+	return st || !m.each_pack ? st
+				  : gradient_tree_create(&s->tree, &s->arena, m.micros, s->model->params.length,
+							 err);
+}
+
+/* LoRA's gradient is small, so it is summed at once. */
+static enum status make_buckets(struct stepper *s, const struct config *c, struct error *err)
+{
+	const double bytes = s->model->full ? c->training.bucket_cap_mb * 0x1p20 : HUGE_VAL;
+
+	return c->place.ranks > 1
+		       ? buckets_make(&s->buckets, &s->model->params, s->model->shape.layers, bytes, err)
+		       : STATUS_OK;
+}
+
+static enum status create_model(struct stepper *s, const struct shape *shape, const struct config *c,
+				struct error *err)
+{
+	bool *fp8 = calloc((size_t)shape->layers + 1, sizeof(*fp8));
+	struct peft_config lora;
+	struct model_options options = stepper_model_options(c, &lora);
+	enum status st = config_check_layers(c, shape->layers, err);
+
+	if (!fp8)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a list of layers");
+	for (int64_t i = 0; i < shape->layers; i++)
+		fp8[i] = config_layer_fp8(c, i);
+	options.fp8 = c->training.precision == CONFIG_PRECISION_FP8 ? fp8 : NULL;
+	if (!st)
+		st = model_create(&s->model, shape, &options, err);
+	free(fp8);
+	return st;
+}
+
 static enum status place(struct stepper *s, const struct shape *shape, const struct config *c,
 			 struct error *err)
 {
-	struct peft_config lora;
-	struct model_options options = stepper_model_options(c, &lora);
-	enum status st = model_create(&s->model, shape, &options, err);
+	enum status st = create_model(s, shape, c, err);
 
 	s->optimiser = optimiser_of(&c->training);
 	s->seed = c->training.seed;
@@ -112,6 +175,10 @@ static enum status place(struct stepper *s, const struct shape *shape, const str
 	s->sums = (struct mat){.rows = 1, .cols = SUMS, .dtype = DTYPE_F64};
 	if (!st)
 		st = model_place(s->model, &s->back, err);
+	if (!st)
+		st = place_tree(s, c, err);
+	if (!st)
+		st = make_buckets(s, c, err);
 	if (!st)
 		st = arena_mat(&s->arena, MEM_WORKSPACE, &s->sums, "loss and norm", err);
 	if (!st)
@@ -231,6 +298,31 @@ static enum status check_tokens(struct step_size size, const char *setting, stru
 			 (long long)size.tokens, INT32_MAX, setting);
 }
 
+/* `device: auto` is decided after the configuration was checked. */
+static enum status check_master(const struct config *c, struct error *err)
+{
+	if (!c->training.master_weights || c->training.device == CONFIG_DEVICE_GPU)
+		return STATUS_OK;
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"training: master_weights: %s saves memory only on a GPU, and this run uses the CPU, which "
+		"computes with float32 weights; use fp32",
+		config_master_name(c->training.master_weights));
+}
+
+/* On a GPU the rows of a GEMM that sums over tokens begin at multiples of 16 bytes. */
+static enum status check_fp8_tokens(const struct config *c, struct step_size size, const char *setting,
+				    struct error *err)
+{
+	if (c->training.device != CONFIG_DEVICE_GPU || c->training.precision != CONFIG_PRECISION_FP8 ||
+	    size.tokens % FP8_MULTIPLE == 0)
+		return STATUS_OK;
+	return error_set(err, STATUS_BAD_INPUT,
+			 "training: precision: fp8 needs micro-batches of a multiple of %d tokens, and %s x data: "
+			 "max_seq_length is %lld",
+			 FP8_MULTIPLE, setting, (long long)size.tokens);
+}
+
 enum status stepper_plan(struct stepper *s, const struct shape *shape, const struct config *c,
 			 unsigned threads, struct error *err)
 {
@@ -239,7 +331,13 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 
 	*s = (struct stepper){0};
 	if (!st)
+		st = check_fp8_tokens(c, trained, "per_device_train_batch_size", err);
+	if (!st)
+		st = check_fp8_tokens(c, evaluated, "per_device_eval_batch_size", err);
+	if (!st)
 		st = check_tokens(evaluated, "per_device_eval_batch_size", err);
+	if (!st)
+		st = check_master(c, err);
 	if (st)
 		return st;
 	if (c->training.device == CONFIG_DEVICE_GPU)
@@ -249,6 +347,8 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 	else
 		plan_backend_cpu(&s->back, threads, &s->arena);
 	st = place(s, shape, c, err);
+	if (!st && s->model->slots.count) /* quantizing needs workspace too */
+		st = model_load(s->model, &s->back, &(struct model_source){.random = true}, err);
 	return st ? st : plan_passes(s, trained, evaluated, err);
 }
 
@@ -279,6 +379,7 @@ static enum status open_gpu(struct stepper *s, const struct config *c, int64_t r
 						    .tune = t->tune && !t->deterministic,
 						    .parts = t->step_parts,
 						    .graphs = t->graphs,
+						    .fp8 = t->precision == CONFIG_PRECISION_FP8,
 						    .deterministic = t->deterministic};
 	struct error why = {0};
 	enum status st = gpu_backend_create(&s->back, &options, &s->arena, err);
@@ -327,6 +428,8 @@ void stepper_rest(struct stepper *s)
 void stepper_release(struct stepper *s)
 {
 	saved_release(&s->saved);
+	gradient_tree_release(&s->tree);
+	buckets_release(&s->buckets);
 	model_release(s->model);
 	if (s->back.kind == BACKEND_GPU)
 		gpu_backend_release(&s->back);
@@ -346,8 +449,34 @@ enum status stepper_begin(struct stepper *s, struct error *err)
 		gpu_backend_times_begin(&s->back);
 	}
 	s->begun = true;
+	s->last = false;
+	s->buckets.begun = 0;
 	st = clear_sums(s, err);
+	if (!st && s->model->fp8)
+		st = s->back.ops->zero(&s->back, s->model->overflows, err);
 	return st ? st : s->back.ops->zero(&s->back, s->model->params.grad, err);
+}
+
+void stepper_packs(struct stepper *s, uint64_t packs)
+{
+	gradient_tree_begin(&s->tree, packs);
+}
+
+/* Begins to sum the parts of the gradient that are complete. */
+static enum status sum_layer(void *arg, int64_t layer, struct error *err)
+{
+	struct stepper *s = arg;
+
+	return buckets_sum(&s->buckets, s->comm, &s->model->params.grad, layer, err);
+}
+
+/* Moves gradient and loss of the pack that was just computed to the tree. */
+static void take_pack(struct stepper *s)
+{
+	double *loss = sum_at(s, SUM_LOSS);
+
+	gradient_tree_add(&s->tree, &s->model->params.grad, *loss);
+	*loss = 0;
 }
 
 enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t step, uint64_t targets,
@@ -361,6 +490,10 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	enum status st = batch_check(b, s->model->shape.vocab, err);
 
 	s->back.cost = (struct op_cost){0};
+	if (s->last && s->buckets.count > 1 && !s->each_pack) {
+		p.layer_done = sum_layer;
+		p.layer_done_arg = s;
+	}
 	if (!st)
 		st = phase(s, GPU_PHASE_FORWARD, err);
 	if (!st)
@@ -373,6 +506,8 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	if (!st && b->targets)
 		st = model_backward(&p, (float)(1.0 / (double)targets), sum_at(s, SUM_LOSS), err);
 	arena_reset(&s->arena, &s->placed);
+	if (!st && s->each_pack)
+		take_pack(s);
 	flop = s->back.cost.flop - s->back.cost.again;
 	if (s->back.kind == BACKEND_CPU) {
 		took->forward_s += (double)(t1 - t0) * 1e-9;
@@ -393,13 +528,26 @@ enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct er
 	return gpu_backend_prefetch(&s->back, b, err);
 }
 
+/* The gradient of all ranks. Until the wait ends, nothing else may use it. */
+static enum status sum_gradient(struct stepper *s, struct error *err)
+{
+	enum status st;
+
+	if (!s->comm)
+		return STATUS_OK;
+	st = buckets_sum(&s->buckets, s->comm, &s->model->params.grad, -1, err);
+	return st ? st : s->comm->ops->wait(s->comm, err);
+}
+
 enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *loss, double *norm,
 			struct error *err)
 {
 	struct backend *back = &s->back;
 	double sums[SUMS] = {0};
-	enum status st = phase(s, GPU_PHASE_OPTIMISER, err);
+	enum status st = sum_gradient(s, err);
 
+	if (!st)
+		st = phase(s, GPU_PHASE_OPTIMISER, err);
 	if (!st)
 		st = optimiser_step(&s->optimiser, back, &s->model->params, rate, step + 1,
 				    sum_at(s, SUM_SQUARES), err);
@@ -410,7 +558,43 @@ enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *l
 	if (!st)
 		st = back->ops->get(back, s->sums, sums, err);
 	*loss = sums[SUM_LOSS];
+	for (uint64_t i = 0; i < s->tree.at; i++)
+		*loss += s->tree.loss[i];
 	*norm = sqrt(sums[SUM_SQUARES]);
+	return st;
+}
+
+/* The place where a pass first met what is not finite: the lowest input, or else the highest gradient, because it
+ * spreads from there. -1: none. */
+static int64_t first_overflow(const int32_t *counts, int64_t count)
+{
+	for (int64_t i = 0; i < count; i += 2)
+		if (counts[i])
+			return i;
+	for (int64_t i = count - 1; i > 0; i -= 2)
+		if (counts[i])
+			return i;
+	return -1;
+}
+
+enum status stepper_overflows(struct stepper *s, struct step_part *took, struct error *err)
+{
+	const int64_t count = s->model->overflows.cols;
+	int32_t *counts;
+	enum status st;
+
+	if (!s->model->fp8)
+		return STATUS_OK;
+	counts = calloc((size_t)count, sizeof(*counts));
+	if (!counts)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a list of counts");
+	st = s->back.ops->get(&s->back, s->model->overflows, counts, err);
+	for (int64_t i = 0; !st && i < count; i++)
+		took->overflows += counts[i];
+	if (!st && took->overflows)
+		model_overflow_name(took->overflow_at, first_overflow(counts, count));
+	free(counts);
 	return st;
 }
 

@@ -6,9 +6,12 @@
  */
 #ifndef TRAIN_STEP_STEPPER_H
 #define TRAIN_STEP_STEPPER_H
+#include "model/backend/comm.h"
 #include "model/cpu/cpu.h"
 #include "model/gpu/backend.h"
 #include "model/model.h"
+#include "train/mesh/buckets.h"
+#include "train/mesh/gradient_tree.h"
 #include "train/step/optimiser.h"
 
 /* The size to plan for. */
@@ -28,6 +31,12 @@ struct stepper {
 	struct optimiser optimiser;
 	uint64_t seed;
 	double dropout;
+	struct comm *comm; /* sums the gradient over the ranks; lent; NULL: one rank. Set by the caller */
+	struct buckets buckets; /* parts of the gradient that are summed at once; one if only adapters are trained */
+	bool last;		/* the next micro-batch is this rank's last in the step; set by the caller */
+	/* With each_pack (train/mesh/mesh.h): a micro-batch is one pack, and `tree` adds their gradients. */
+	struct gradient_tree tree;
+	bool each_pack;
 	struct op_cost forward, backward; /* cost of a full micro-batch after stepper_plan; otherwise 0 */
 };
 
@@ -50,19 +59,28 @@ struct step_part {
 	double optimiser_s;			    /* GPU only; set by stepper_times */
 	double parts_s[GPU_PART_COUNT];		    /* GPU only, with step_parts */
 	struct gpu_part_work parts[GPU_PART_COUNT]; /* work of these parts */
+	/* FP8 only, set by stepper_overflows: scales that were not finite, and the first linear layer with
+	 * one. */
+	int64_t overflows;
+	char overflow_at[64];
 };
 /* Sets gradient and loss to zero. */
 enum status stepper_begin(struct stepper *s, struct error *err);
+/* After stepper_begin, before the first micro-batch: this rank has `packs` packs in the step. */
+void stepper_packs(struct stepper *s, uint64_t packs);
 /* Runs one micro-batch of step `step` (from 0). `targets`: target tokens of all micro-batches of the step. */
 enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t step, uint64_t targets,
 			  struct step_part *took, struct error *err);
 /* Optional, before stepper_end: the first micro-batch of the next step, which a GPU receives while it still
  * computes. `b` is lent until that micro-batch runs. */
 enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct error *err);
-/* AdamW. *loss: sum of the step's losses, not yet divided; *norm: of the gradient. On a GPU this waits for
+/* Sums the gradient over the ranks; AdamW. *loss: sum of this rank's losses, not yet divided; with each_pack
+ * those of each pack are in s->tree.loss. *norm: of the whole gradient. On a GPU this waits for
  * all work of the step. */
 enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *loss, double *norm,
 			struct error *err);
+/* After stepper_end. Without FP8 no effect. */
+enum status stepper_overflows(struct stepper *s, struct step_part *took, struct error *err);
 /* After stepper_end: the GPU's times, which stepper_micro left at 0. */
 enum status stepper_times(struct stepper *s, struct step_part *took, struct error *err);
 /* Adds the sum of a micro-batch's losses. No gradient, no dropout. */

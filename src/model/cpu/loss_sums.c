@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cross-entropy of rows of logits; sums over the flat vector, and AdamW on it. */
+/* Cross-entropy of rows of logits; sums over the flat vector. */
 #include "model/cpu/real.h"
 
 struct loss {
@@ -105,60 +105,5 @@ enum status cpu_reduce(struct backend *back, struct mat x, enum reduction reduct
 	for (int64_t i = 0; i < sums.cols; i++)
 		*sum += r.sum[i];
 	arena_reset(back->arena, &mark);
-	return STATUS_OK;
-}
-
-struct stepping {
-	real *g, *m, *v, *master;
-	const struct adamw *a;
-	float clip_scale;
-};
-
-/* Algorithm 2 of Loshchilov and Hutter, in PyTorch's form: decay first, eps added outside the corrected
- * root. */
-VECTOR static void adamw_part(const real *restrict g, real *restrict m, real *restrict v,
-			      real *restrict master, const struct adamw *a, float clip_scale, int64_t n)
-{
-	const real keep = 1 - (real)a->lr * (real)a->decay, clip = (real)clip_scale, eps = (real)a->eps;
-	const real b1 = (real)a->beta1, b2 = (real)a->beta2, step = (real)a->lr / (real)a->correction1;
-	const real root = 1 / (real)sqrt((double)a->correction2);
-
-#pragma omp simd
-	for (int64_t j = 0; j < n; j++) {
-		real d = g[j] * clip;
-
-		m[j] = b1 * m[j] + (1 - b1) * d;
-		v[j] = b2 * v[j] + (1 - b2) * d * d;
-#ifdef MODEL_REAL_F64
-		master[j] = keep * master[j] - step * m[j] / (sqrt(v[j]) * root + eps);
-#else
-		master[j] = keep * master[j] - step * m[j] / (sqrtf(v[j]) * root + eps);
-#endif
-	}
-}
-
-static void adamw_range(void *arg, int64_t first, int64_t last, unsigned thread)
-{
-	const struct stepping *s = arg;
-
-	(void)thread;
-	adamw_part(s->g + first, s->m + first, s->v + first, s->master + first, s->a, s->clip_scale,
-		   last - first);
-}
-
-enum status cpu_adamw(struct backend *back, struct mat g, struct mat m, struct mat v, struct mat master,
-		      const struct adamw *a, struct error *err)
-{
-	const double norm = sqrt(*a->squares);
-	struct stepping s = {
-		.g = g.data, .m = m.data, .v = v.data, .master = master.data, .a = a, .clip_scale = 1};
-
-	(void)err;
-	cost_touch(back, &g, 7);
-	if (!isfinite(norm))
-		return STATUS_OK;
-	if (a->max_norm > 0 && a->max_norm < norm + 1e-6)
-		s.clip_scale = (float)(a->max_norm / (norm + 1e-6));
-	cpu_parts(back, g.rows * g.cols, 64, (double)(g.rows * g.cols) * sizeof(real), adamw_range, &s);
 	return STATUS_OK;
 }

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/backend/comm.h"
+#include <stdbool.h>
+#include <stdlib.h>
+
+enum { SUM_AT_ONCE = 1024, TEXT = 400 };
+
+enum status comm_sum(struct comm *c, double *values, size_t count, struct error *err)
+{
+	double *all = c ? malloc((size_t)c->size * SUM_AT_ONCE * sizeof(*all)) : NULL;
+	enum status st = STATUS_OK;
+
+	if (!c)
+		return STATUS_OK;
+	if (!all)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for sums of %u ranks",
+				       c->size);
+	for (size_t at = 0, n; at < count && !st; at += n) {
+		n = count - at < SUM_AT_ONCE ? count - at : SUM_AT_ONCE;
+		st = c->ops->gather(c, values + at, n * sizeof(*values), all, err);
+		for (size_t i = 0; i < n && !st; i++) {
+			values[at + i] = all[i];
+			for (unsigned r = 1; r < c->size; r++)
+				values[at + i] += all[r * n + i];
+		}
+	}
+	free(all);
+	return st;
+}
+
+struct answer {
+	uint32_t status, cause;
+	char text[TEXT];
+};
+
+enum status comm_agree(struct comm *c, enum status mine, struct error *err)
+{
+	bool alike = true;
+	struct answer own = {.status = mine, .cause = mine && err ? (uint32_t)err->cause : 0}, *all, *worst;
+	struct error lost = {0};
+	enum status st;
+
+	if (!c)
+		return mine;
+	all = calloc(c->size, sizeof(*all));
+	if (!all)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the answers of %u ranks",
+				       c->size);
+	if (mine && err)
+		snprintf(own.text, sizeof(own.text), "%.*s", TEXT - 1, err->text);
+	st = c->ops->gather(c, &own, sizeof(own), all, &lost);
+	worst = all;
+	for (unsigned r = 1; r < c->size && !st; r++) {
+		alike = alike && all[r].status == all->status && !strcmp(all[r].text, all->text);
+		if (all[r].status > worst->status)
+			worst = &all[r];
+	}
+	if (!st && worst->status) {
+		st = (enum status)worst->status;
+		worst->text[TEXT - 1] = '\0';
+		error_clear(err);
+		if (!alike && strncmp(worst->text, "rank ", 5))
+			error_set_cause(err, st, (enum cause)worst->cause, "rank %u: %s", (unsigned)(worst - all),
+					worst->text);
+		else
+			error_set_cause(err, st, (enum cause)worst->cause, "%s", worst->text);
+	} else if (st && mine) {
+		st = mine; /* its own message says more than a lost rank */
+	} else if (st) {
+		error_set_cause(err, st, lost.cause, "%s", lost.text);
+	}
+	free(all);
+	return st;
+}

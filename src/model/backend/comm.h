@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Communication between the ranks of a training run or a server: one table of operations with three back
+ * ends (docs/explanation/design/mesh.md). It stands beside ops.h: layers know neither. All ranks call the
+ * same operations in the same order, with the same sizes.
+ *
+ * all_reduce and broadcast begin after all work that the back end has enqueued, and return at once. Their
+ * matrix may be neither read nor written until `wait`. The other operations take host memory and return when
+ * they are done. A rank that never comes lets the others wait without a limit: its supervisor ends them.
+ */
+#ifndef MODEL_BACKEND_COMM_H
+#define MODEL_BACKEND_COMM_H
+#include "core/error.h"
+#include "model/tensor/tensor.h"
+
+enum { COMM_GATHER_MAX = 1 << 16 }; /* bytes of one rank in a gather */
+
+struct comm_count { /* sums since the caller last cleared them */
+	double calls, bytes; /* bytes: size of the matrices, not what travels on links */
+	double wait_s;	     /* time in which the caller waited */
+	double planned_s;    /* of a plan: time that the operations take; 0: the links are unknown */
+};
+
+struct comm;
+struct comm_ops {
+	const char *name;
+	/* Sum over the ranks, in place; x [1, n] is F32. All ranks get the same bits. */
+	enum status (*all_reduce)(struct comm *, struct mat x, struct error *);
+	/* Rank 0's numbers to all; x [1, n] is F32. */
+	enum status (*broadcast)(struct comm *, struct mat x, struct error *);
+	/* Work enqueued from now on sees the results of all operations begun so far. */
+	enum status (*wait)(struct comm *, struct error *);
+	/* The bytes of all ranks to all, by rank: `all` has size times comm->size bytes. */
+	enum status (*gather)(struct comm *, const void *mine, size_t size, void *all, struct error *);
+	/* Rank 0's bytes to all; `size` is equal on all. */
+	enum status (*share)(struct comm *, void *bytes, size_t size, struct error *);
+	/* Ends communication; all ranks call it, after which *comm is gone. */
+	void (*close)(struct comm *);
+};
+
+struct comm {
+	const struct comm_ops *ops;
+	unsigned rank, size;
+	int64_t layer; /* for the flight record of the next all_reduce: its lowest layer; -1: all of them */
+	char library[128]; /* "Open MPI v4.1.4", "NCCL 2.28.9" */
+	struct comm_count count;
+};
+
+/* Sums of host numbers over the ranks, in place, added in the order of ranks. comm NULL: one rank. */
+enum status comm_sum(struct comm *c, double *values, size_t count, struct error *err);
+/* The worst status of all ranks, so that all go on or none: *err then names its rank. comm NULL: `mine`. */
+enum status comm_agree(struct comm *c, enum status mine, struct error *err);
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Flight record: the collectives of a training rank, in the memory of its wait board. The worker counts each
+ * collective when it asks for it, when it begins and when it ends. The supervisor reads the record while the
+ * worker hangs or after it has died, and does not trust it: each value is checked against its range.
+ */
+#ifndef TEAM_LINKS_FLIGHT_H
+#define TEAM_LINKS_FLIGHT_H
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct team_board;
+
+/* name, text of ".. never entered collective 12 (all-reduce ..)" */
+/* clang-format off */
+#define TEAM_FLIGHTS(X) \
+	X(NONE, "nothing") X(JOIN, "start of the library") X(ALL_REDUCE, "all-reduce of the gradient") \
+	X(BROADCAST, "broadcast of the parameters") X(GATHER, "gather of the ranks' figures") X(SHARE, "broadcast of rank 0's state")
+/* clang-format on */
+#define X(name, text) TEAM_FLIGHT_##name,
+enum team_flight_kind { TEAM_FLIGHTS(X) TEAM_FLIGHT_COUNT };
+#undef X
+const char *team_flight_text(enum team_flight_kind kind);
+
+enum { TEAM_FLIGHT_ENTRIES = 64, TEAM_FLIGHT_NO_LAYER = -1 };
+struct team_flight_entry {
+	_Atomic uint64_t number, bytes, asked_ns, begun_ns, ended_ns; /* CLOCK_MONOTONIC; 0: not yet */
+	_Atomic uint32_t kind;
+	_Atomic int32_t layer; /* lowest layer whose gradient it sums; TEAM_FLIGHT_NO_LAYER: all */
+};
+struct team_flight {
+	_Atomic uint64_t asked, begun, ended; /* numbers of the last ones, from 1 */
+	struct team_flight_entry entry[TEAM_FLIGHT_ENTRIES]; /* number n is at index n % TEAM_FLIGHT_ENTRIES */
+};
+
+/* For the worker: one thread asks, one thread begins and ends. NULL: nothing is recorded. */
+void team_flight_ask(struct team_board *b, enum team_flight_kind kind, uint64_t bytes, int32_t layer);
+void team_flight_begin(struct team_board *b);
+void team_flight_end(struct team_board *b);
+
+/* The state of a rank's record, and its last asked collective. */
+struct team_flight_state {
+	uint64_t asked, begun, ended, bytes;
+	enum team_flight_kind kind;
+	int32_t layer;
+	double since_s; /* since the last of these three counts changed */
+};
+/* False: there is no record, or it holds impossible values. */
+bool team_flight_read(struct team_flight_state *out, const struct team_board *b, uint64_t now_ns);
+/* Names the rank that keeps the others waiting: the one that entered the fewest collectives. -1: no
+ * rank is behind. `state`: by rank; `known`: whether it has one. */
+int team_flight_behind(const struct team_flight_state *state, const bool *known, unsigned ranks);
+/* Whether two ranks asked for different collectives under one number; *a and *b: the first such pair. */
+bool team_flight_differs(const struct team_flight_state *state, const bool *known, unsigned ranks, unsigned *a,
+			 unsigned *b);
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/mesh/buckets.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The first element of a layer's parameters; `length` if none of them is trained. */
+static size_t begin_of(const struct params *p, int64_t layer)
+{
+	char prefix[64];
+	size_t begin = p->length;
+
+	snprintf(prefix, sizeof(prefix), "model.layers.%" PRId64 ".", layer);
+	for (int i = 0; i < p->count; i++)
+		if (!strncmp(p->table[i].name, prefix, strlen(prefix)) && p->table[i].offset < begin)
+			begin = p->table[i].offset;
+	return begin;
+}
+
+enum status buckets_make(struct buckets *b, const struct params *p, int64_t layers, double bytes,
+			 struct error *err)
+{
+	size_t end = p->length;
+
+	*b = (struct buckets){.list = calloc((size_t)layers + 1, sizeof(*b->list))};
+	if (!b->list)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %" PRId64 " buckets",
+				       layers);
+	for (int64_t layer = layers - 1; layer >= 0; layer--) {
+		const size_t begin = begin_of(p, layer);
+
+		if (begin >= end || (double)(end - begin) * sizeof(float) < bytes)
+			continue;
+		b->list[b->count++] = (struct bucket){.first = begin, .last = end, .layer = layer};
+		end = begin;
+	}
+	if (end) /* with the embedding, whose gradient comes last */
+		b->list[b->count++] = (struct bucket){.last = end, .layer = -1};
+	return STATUS_OK;
+}
+
+void buckets_release(struct buckets *b)
+{
+	free(b->list);
+	*b = (struct buckets){0};
+}
+
+enum status buckets_sum(struct buckets *b, struct comm *c, const struct mat *grad, int64_t layer,
+			struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (; b->begun < b->count && b->list[b->begun].layer >= layer && !st; b->begun++) {
+		const struct bucket *one = &b->list[b->begun];
+		struct mat part = *grad;
+
+		part.cols = part.ld = (int64_t)(one->last - one->first);
+		part.data = grad->data ? (float *)grad->data + one->first : NULL; /* NULL while planning */
+		c->layer = b->count > 1 ? one->layer : -1;
+		st = c->ops->all_reduce(c, part, err);
+	}
+	return st;
+}

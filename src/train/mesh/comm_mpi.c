@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Communication of CPU ranks: a queue, and one thread that owns MPI. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include "core/clock.h"
+#include "core/text/text.h"
+#include "team/libraries/mpi.h"
+#include "team/links/flight.h"
+#include "train/mesh/comm_open.h"
+#include "train/mesh/tree_sum.h"
+
+/* PIECE: numbers of a sum that travel at once. */
+enum { QUEUE = 64, PIECE = 1 << 20, SHARE_AT_ONCE = 1 << 26 };
+
+enum task_kind { TASK_JOIN, TASK_SUM, TASK_BROADCAST, TASK_GATHER, TASK_SHARE, TASK_CLOSE };
+struct task {
+	enum task_kind kind;
+	void *data;
+	const void *mine; /* GATHER */
+	size_t count;	  /* numbers (F32) or bytes */
+};
+
+struct comm_mpi {
+	struct comm comm;
+	struct team *team;
+	float *send, *receive; /* of one piece, padded to whole blocks */
+	pthread_t thread;
+	pthread_mutex_t lock; /* guards everything below */
+	pthread_cond_t changed;
+	struct task queue[QUEUE];
+	uint64_t asked, done;
+	struct error err; /* of the first task that failed; all later ones are skipped */
+};
+
+/* -- the thread that owns MPI -- */
+
+static enum status call(struct comm_mpi *m, uint32_t what, uint32_t type, const void *send, void *receive,
+			uint64_t count, struct error *err)
+{
+	const struct mpi_plugin_call c = {.what = what,
+					  .type = type,
+					  .op = MPI_PLUGIN_SUM,
+					  .in_place = !send,
+					  .count = count,
+					  .send = send,
+					  .receive = receive};
+
+	team_at(m->team->board, TEAM_OP_MPI);
+	return team_mpi_call(m->team, &c, err);
+}
+
+/* An all-to-all brings the blocks of all ranks that this rank adds, and an all-gather the sums back. */
+static enum status sum_piece(struct comm_mpi *m, float *x, size_t count, struct error *err)
+{
+	const unsigned size = m->comm.size;
+	const size_t block = (count + size - 1) / size;
+	enum status st;
+
+	memcpy(m->send, x, count * sizeof(*x));
+	memset(m->send + count, 0, (block * size - count) * sizeof(*x));
+	st = call(m, MPI_PLUGIN_ALL_TO_ALL, MPI_PLUGIN_F32, m->send, m->receive, block, err);
+	if (st)
+		return st;
+	tree_sum_blocks(m->receive, size, block);
+	st = call(m, MPI_PLUGIN_ALL_GATHER, MPI_PLUGIN_F32, m->receive, m->send, block, err);
+	if (!st)
+		memcpy(x, m->send, count * sizeof(*x));
+	return st;
+}
+
+static enum status sum(struct comm_mpi *m, float *x, size_t count, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (size_t at = 0, n; at < count && !st; at += n) {
+		n = count - at < PIECE ? count - at : PIECE;
+		st = sum_piece(m, x + at, n, err);
+	}
+	return st;
+}
+
+static enum status share(struct comm_mpi *m, char *bytes, size_t count, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (size_t at = 0, n; at < count && !st; at += n) {
+		n = count - at < SHARE_AT_ONCE ? count - at : SHARE_AT_ONCE;
+		st = call(m, MPI_PLUGIN_BROADCAST, MPI_PLUGIN_U8, NULL, bytes + at, n, err);
+	}
+	return st;
+}
+
+static enum status join(struct comm_mpi *m, struct error *err)
+{
+	enum status st = team_mpi_join(m->team, err);
+
+	if (!st)
+		text_copy(m->comm.library, sizeof(m->comm.library), m->team->mpi->version);
+	return st;
+}
+
+static enum status run(struct comm_mpi *m, const struct task *t, struct error *err)
+{
+	switch (t->kind) {
+	case TASK_JOIN:
+		return join(m, err);
+	case TASK_SUM:
+		return sum(m, t->data, t->count, err);
+	case TASK_BROADCAST:
+		return share(m, t->data, t->count * sizeof(float), err);
+	case TASK_GATHER:
+		return call(m, MPI_PLUGIN_ALL_GATHER, MPI_PLUGIN_U8, t->mine, t->data, t->count, err);
+	case TASK_SHARE:
+		return share(m, t->data, t->count, err);
+	case TASK_CLOSE:
+		break;
+	}
+	return STATUS_OK;
+}
+
+static void *work(void *arg)
+{
+	struct comm_mpi *m = arg;
+	bool open = true;
+
+	pthread_mutex_lock(&m->lock);
+	while (open) {
+		struct task t;
+		struct error err = {0};
+
+		while (m->asked == m->done)
+			pthread_cond_wait(&m->changed, &m->lock);
+		t = m->queue[m->done % QUEUE];
+		open = t.kind != TASK_CLOSE;
+		if (open && !m->err.status) {
+			pthread_mutex_unlock(&m->lock);
+			team_flight_begin(m->team->board);
+			if (run(m, &t, &err) && !err.status)
+				error_set(&err, STATUS_BUG, "a collective failed without a message");
+			team_at(m->team->board, TEAM_OP_IDLE);
+			if (!err.status)
+				team_flight_end(m->team->board);
+			pthread_mutex_lock(&m->lock);
+			m->err = err;
+		}
+		m->done++;
+		pthread_cond_broadcast(&m->changed);
+	}
+	open = !m->err.status; /* after a failure the others may never come to MPI_Finalize */
+	pthread_mutex_unlock(&m->lock);
+	if (open && m->team->close)
+		m->team->close(m->team);
+	return NULL;
+}
+
+/* -- the caller's thread -- */
+
+static struct comm_mpi *mpi_of(struct comm *c)
+{
+	return (struct comm_mpi *)c;
+}
+
+/* Waits until the queue has room, or with `all` until it is empty. Called with the lock held. */
+static enum status await(struct comm_mpi *m, bool all, struct error *err)
+{
+	const uint64_t began = clock_now_ns(clock_monotonic());
+
+	while (m->asked - m->done >= (all ? 1 : QUEUE))
+		pthread_cond_wait(&m->changed, &m->lock);
+	m->comm.count.wait_s += (double)(clock_now_ns(clock_monotonic()) - began) * 1e-9;
+	return m->err.status ? error_set_cause(err, m->err.status, m->err.cause, "%s", m->err.text) : STATUS_OK;
+}
+
+static const enum team_flight_kind record_kinds[] = {
+	[TASK_JOIN] = TEAM_FLIGHT_JOIN,	      [TASK_SUM] = TEAM_FLIGHT_ALL_REDUCE,
+	[TASK_BROADCAST] = TEAM_FLIGHT_BROADCAST, [TASK_GATHER] = TEAM_FLIGHT_GATHER,
+	[TASK_SHARE] = TEAM_FLIGHT_SHARE,
+};
+
+static uint64_t bytes_of(const struct task *t)
+{
+	return t->count * (t->kind == TASK_SUM || t->kind == TASK_BROADCAST ? sizeof(float) : 1);
+}
+
+static enum status ask(struct comm_mpi *m, const struct task *t, bool done, struct error *err)
+{
+	enum status st;
+
+	pthread_mutex_lock(&m->lock);
+	st = await(m, false, err);
+	if (!st) {
+		team_flight_ask(m->team->board, record_kinds[t->kind], bytes_of(t), (int32_t)m->comm.layer);
+		m->queue[m->asked++ % QUEUE] = *t;
+		pthread_cond_broadcast(&m->changed);
+		if (done)
+			st = await(m, true, err);
+	}
+	pthread_mutex_unlock(&m->lock);
+	return st;
+}
+
+static enum status begin(struct comm *c, enum task_kind kind, const struct mat *x, struct error *err)
+{
+	const struct task t = {.kind = kind, .data = x->data, .count = (size_t)(x->rows * x->cols)};
+
+	if (x->dtype != DTYPE_F32 || x->rows != 1)
+		return error_set(err, STATUS_BUG, "collectives take one row of F32");
+	c->count.calls++;
+	c->count.bytes += (double)t.count * sizeof(float);
+	return ask(mpi_of(c), &t, false, err);
+}
+
+static enum status mpi_all_reduce(struct comm *c, struct mat x, struct error *err)
+{
+	return begin(c, TASK_SUM, &x, err);
+}
+
+static enum status mpi_broadcast(struct comm *c, struct mat x, struct error *err)
+{
+	return begin(c, TASK_BROADCAST, &x, err);
+}
+
+static enum status mpi_wait(struct comm *c, struct error *err)
+{
+	struct comm_mpi *m = mpi_of(c);
+	enum status st;
+
+	pthread_mutex_lock(&m->lock);
+	st = await(m, true, err);
+	pthread_mutex_unlock(&m->lock);
+	return st;
+}
+
+static enum status mpi_gather(struct comm *c, const void *mine, size_t size, void *all, struct error *err)
+{
+	const struct task t = {.kind = TASK_GATHER, .mine = mine, .data = all, .count = size};
+
+	if (size > COMM_GATHER_MAX)
+		return error_set(err, STATUS_BUG, "a gather of %zu bytes per rank", size);
+	return ask(mpi_of(c), &t, true, err);
+}
+
+static enum status mpi_share(struct comm *c, void *bytes, size_t size, struct error *err)
+{
+	const struct task t = {.kind = TASK_SHARE, .data = bytes, .count = size};
+
+	return ask(mpi_of(c), &t, true, err);
+}
+
+static void mpi_release(struct comm_mpi *m)
+{
+	pthread_cond_destroy(&m->changed);
+	pthread_mutex_destroy(&m->lock);
+	free(m->send);
+	free(m->receive);
+	free(m);
+}
+
+static void mpi_close(struct comm *c)
+{
+	struct comm_mpi *m = mpi_of(c);
+
+	pthread_mutex_lock(&m->lock);
+	while (m->asked - m->done == QUEUE)
+		pthread_cond_wait(&m->changed, &m->lock);
+	m->queue[m->asked++ % QUEUE] = (struct task){.kind = TASK_CLOSE};
+	pthread_cond_broadcast(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+	pthread_join(m->thread, NULL);
+	mpi_release(m);
+}
+
+static const struct comm_ops mpi_ops = {
+	.name = "MPI",
+	.all_reduce = mpi_all_reduce,
+	.broadcast = mpi_broadcast,
+	.wait = mpi_wait,
+	.gather = mpi_gather,
+	.share = mpi_share,
+	.close = mpi_close,
+};
+
+enum status comm_mpi_open(struct comm **out, struct team *team, struct error *err)
+{
+	const size_t room = (PIECE + team->size) * sizeof(float);
+	const struct task first = {.kind = TASK_JOIN};
+	struct comm_mpi *m = calloc(1, sizeof(*m));
+	enum status st;
+	int failed;
+
+	*out = NULL;
+	if (!m)
+		return error_errno(err, ENOMEM, "the communication of ranks");
+	m->comm = (struct comm){.ops = &mpi_ops, .rank = team->rank, .size = team->size};
+	m->team = team;
+	m->send = malloc(room);
+	m->receive = malloc(room);
+	pthread_mutex_init(&m->lock, NULL);
+	pthread_cond_init(&m->changed, NULL);
+	failed = m->send && m->receive ? pthread_create(&m->thread, NULL, work, m) : ENOMEM;
+	if (failed) {
+		mpi_release(m);
+		return error_errno(err, failed, "the communication of ranks");
+	}
+	st = ask(m, &first, true, err);
+	if (st) {
+		mpi_close(&m->comm);
+		return st;
+	}
+	team->stop = NULL; /* from now on, requests to stop travel with the sums of a step */
+	*out = &m->comm;
+	return STATUS_OK;
+}

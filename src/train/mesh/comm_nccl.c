@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Communication of GPU ranks: collectives of NCCL on a stream of their own, ordered against the back end's
+ * stream by events. Host numbers travel over the connections of the workers. */
+#include <errno.h>
+#include <stdlib.h>
+#include "core/text/text.h"
+#include "model/gpu/backend.h"
+#include "team/libraries/nccl.h"
+#include "team/links/flight.h"
+#include "train/mesh/comm_open.h"
+
+/* A rank may write a checkpoint or build plans while the others wait for it. */
+enum { LIMIT_MS = 600000 };
+
+struct comm_nccl {
+	struct comm comm;
+	struct team *team;
+	struct backend *back;
+	struct team_comm *ranks;
+	struct gpu_stream *stream;
+	struct gpu_event *ready, *done; /* end of the back end's work; end of the collectives */
+	struct gpu_event *from, *to;	/* on the back end's stream, before and after a wait for collectives */
+	unsigned enqueued;		/* collectives on the stream whose end is not recorded yet */
+	bool timed;			/* both were recorded and not read yet */
+};
+
+static struct comm_nccl *nccl_of(struct comm *c)
+{
+	return (struct comm_nccl *)c;
+}
+
+static enum status check(const struct comm_nccl *n, ncclResult_t r, const char *what, struct error *err)
+{
+	return nccl_check(team_nccl_table(n->team), r, n->ranks->comm, what, err);
+}
+
+/* Lets the collective begin after the back end's work so far. */
+static enum status begin(struct comm_nccl *n, const struct mat *x, enum team_flight_kind kind, struct error *err)
+{
+	enum status st;
+
+	if (x->dtype != DTYPE_F32 || x->rows != 1)
+		return error_set(err, STATUS_BUG, "collectives take one row of F32");
+	team_flight_ask(n->team->board, kind, (uint64_t)x->cols * sizeof(float), (int32_t)n->comm.layer);
+	team_flight_begin(n->team->board);
+	n->enqueued++;
+	n->comm.count.calls++;
+	n->comm.count.bytes += (double)x->cols * sizeof(float);
+	st = gpu_event_record(n->ready, gpu_backend_stream(n->back), err);
+	return st ? st : gpu_stream_after(n->stream, n->ready, err);
+}
+
+static enum status nccl_all_reduce(struct comm *c, struct mat x, struct error *err)
+{
+	struct comm_nccl *n = nccl_of(c);
+	const struct nccl *call = team_nccl_table(n->team);
+	enum status st = begin(n, &x, TEAM_FLIGHT_ALL_REDUCE, err);
+
+	return st ? st
+		  : check(n,
+			  call->all_reduce(x.data, x.data, (size_t)x.cols, ncclFloat32, ncclSum, n->ranks->comm,
+					   gpu_stream_raw(n->stream)),
+			  "ncclAllReduce", err);
+}
+
+static enum status nccl_broadcast(struct comm *c, struct mat x, struct error *err)
+{
+	struct comm_nccl *n = nccl_of(c);
+	const struct nccl *call = team_nccl_table(n->team);
+	enum status st = begin(n, &x, TEAM_FLIGHT_BROADCAST, err);
+
+	return st ? st
+		  : check(n,
+			  call->broadcast(x.data, x.data, (size_t)x.cols, ncclFloat32, 0, n->ranks->comm,
+					  gpu_stream_raw(n->stream)),
+			  "ncclBroadcast", err);
+}
+
+static enum status nccl_wait(struct comm *c, struct error *err)
+{
+	struct comm_nccl *n = nccl_of(c);
+	struct gpu_stream *work = gpu_backend_stream(n->back);
+	enum status st = gpu_event_record(n->done, n->stream, err);
+
+	if (!st)
+		st = gpu_event_record(n->from, work, err);
+	if (!st)
+		st = gpu_stream_after(work, n->done, err);
+	if (!st)
+		st = gpu_event_record(n->to, work, err);
+	n->timed = !st;
+	return st;
+}
+
+/* Counts the last wait, if the device has passed it. */
+static void count_wait(struct comm_nccl *n)
+{
+	double ns;
+
+	if (!n->timed || !gpu_event_done(n->to))
+		return;
+	n->timed = false;
+	if (!gpu_event_elapsed_ns(n->from, n->to, &ns, NULL))
+		n->comm.count.wait_s += ns * 1e-9;
+}
+
+static enum status nccl_gather(struct comm *c, const void *mine, size_t size, void *all, struct error *err)
+{
+	struct comm_nccl *n = nccl_of(c);
+	enum status st;
+
+	count_wait(n);
+	for (; n->enqueued; n->enqueued--) /* the caller has waited for the device */
+		team_flight_end(n->team->board);
+	team_flight_ask(n->team->board, TEAM_FLIGHT_GATHER, size, TEAM_FLIGHT_NO_LAYER);
+	team_flight_begin(n->team->board);
+	st = team_gather(n->team, mine, size, all, err);
+	if (!st)
+		team_flight_end(n->team->board);
+	return st;
+}
+
+static enum status nccl_share(struct comm *c, void *bytes, size_t size, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (size_t at = 0, n; at < size && !st; at += n) {
+		n = size - at < TEAM_BYTES_MAX ? size - at : TEAM_BYTES_MAX;
+		st = team_share(nccl_of(c)->team, (char *)bytes + at, n, err);
+	}
+	return st;
+}
+
+static void nccl_close_comm(struct comm *c)
+{
+	struct comm_nccl *n = nccl_of(c);
+
+	if (n->stream)
+		gpu_stream_wait(n->stream, NULL);
+	if (n->team->close)
+		n->team->close(n->team);
+	gpu_event_destroy(&n->ready);
+	gpu_event_destroy(&n->done);
+	gpu_event_destroy(&n->from);
+	gpu_event_destroy(&n->to);
+	gpu_stream_destroy(&n->stream);
+	free(n);
+}
+
+static const struct comm_ops nccl_ops = {
+	.name = "NCCL",
+	.all_reduce = nccl_all_reduce,
+	.broadcast = nccl_broadcast,
+	.wait = nccl_wait,
+	.gather = nccl_gather,
+	.share = nccl_share,
+	.close = nccl_close_comm,
+};
+
+enum status comm_nccl_open(struct comm **out, struct team *team, struct error *err)
+{
+	struct comm_nccl *n = calloc(1, sizeof(*n));
+	char version[24];
+	enum status st;
+
+	*out = NULL;
+	if (!n)
+		return error_errno(err, ENOMEM, "the communication of ranks");
+	n->comm = (struct comm){.ops = &nccl_ops, .rank = team->rank, .size = team->size};
+	n->team = team;
+	st = team_nccl_open(team, err);
+	if (st) {
+		free(n);
+		return st;
+	}
+	nccl_version_text(team_nccl_table(team), version, sizeof(version));
+	snprintf(n->comm.library, sizeof(n->comm.library), "NCCL %s", version);
+	team->stop = NULL; /* from now on, requests to stop travel with the sums of a step */
+	team->limit_ms = LIMIT_MS;
+	*out = &n->comm;
+	return STATUS_OK;
+}
+
+enum status comm_nccl_device(struct comm *c, struct backend *back, struct error *err)
+{
+	static const struct team_comm_spec spec = {0};
+	struct comm_nccl *n = nccl_of(c);
+	struct gpu_device *d = gpu_backend_device(back);
+	enum status st = gpu_stream_create(d, &n->stream, err);
+
+	n->back = back;
+	if (!st)
+		st = gpu_event_create(d, &n->ready, err);
+	if (!st)
+		st = gpu_event_create(d, &n->done, err);
+	if (!st)
+		st = gpu_event_create(d, &n->from, err);
+	if (!st)
+		st = gpu_event_create(d, &n->to, err);
+	st = team_agree(n->team, st, err);
+	return st ? st : team_nccl_comm(n->team, &spec, &n->ranks, err);
+}

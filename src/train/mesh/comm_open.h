@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens the back ends of model/backend/comm.h for the ranks of a team. */
+#ifndef TRAIN_MESH_COMM_OPEN_H
+#define TRAIN_MESH_COMM_OPEN_H
+#include "model/backend/comm.h"
+#include "team/team.h"
+
+struct backend;
+
+/*
+ * MPI between CPU ranks. One thread makes all calls, from MPI_Init to MPI_Finalize, and uses `team` from now
+ * on, so the caller may not. Sums over ranks are added along a fixed tree. UNSUPPORTED: no MPI launcher
+ * started these ranks. UNAVAILABLE: the plug-in or its MPI is missing. Owner: caller, ops->close.
+ */
+enum status comm_mpi_open(struct comm **out, struct team *team, struct error *err);
+/*
+ * NCCL between GPU ranks, on a stream of its own. gather and share use the team's connections, and work at
+ * once; the others need comm_nccl_device, which all ranks call together when their back ends are open. Owner:
+ * caller, ops->close before the back end is released.
+ */
+enum status comm_nccl_open(struct comm **out, struct team *team, struct error *err);
+enum status comm_nccl_device(struct comm *c, struct backend *back, struct error *err);
+
+/* Rates of the links between planned ranks, in B/s and one way; 0: unknown. */
+struct comm_links {
+	unsigned local, nodes;
+	double link;	/* of a GPU, to the others of its node */
+	double network; /* of a node: all of its ports together */
+};
+/* Counts operations, bytes, and if the rates are known the time, without doing anything (comm_plan.c; methods:
+ * training, "Communication"). Owner: caller, ops->close. */
+enum status comm_plan_open(struct comm **out, const struct comm_links *links, struct error *err);
+#endif

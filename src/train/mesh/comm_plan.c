@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Communication of a plan: counts, and the time of a ring over the slowest link on its way. */
+#include <errno.h>
+#include <stdlib.h>
+#include "train/mesh/comm_open.h"
+
+struct comm_plan {
+	struct comm comm;
+	struct comm_links links;
+};
+
+/* The rate at which one rank's data passes the slowest link; 0: unknown. The ring leaves each node once, through
+ * all of its ports. */
+static double slowest(const struct comm_links *l)
+{
+	const bool within = l->local > 1, between = l->nodes > 1;
+
+	if ((within && !(l->link > 0)) || (between && !(l->network > 0)))
+		return 0;
+	if (!within || !between)
+		return within ? l->link : l->network;
+	return l->link < l->network ? l->link : l->network;
+}
+
+/* `travels`: share of the bytes that passes each link. */
+static enum status count(struct comm *c, const struct mat *x, double travels)
+{
+	struct comm_plan *p = (struct comm_plan *)c;
+	const double bytes = (double)(x->rows * x->cols) * sizeof(float), rate = slowest(&p->links);
+
+	c->count.calls++;
+	c->count.bytes += bytes;
+	if (rate > 0)
+		c->count.planned_s += travels * bytes / rate;
+	return STATUS_OK;
+}
+
+static enum status plan_all_reduce(struct comm *c, struct mat x, struct error *err)
+{
+	(void)err;
+	return count(c, &x, 2 * (double)(c->size - 1) / c->size);
+}
+
+static enum status plan_broadcast(struct comm *c, struct mat x, struct error *err)
+{
+	(void)err;
+	return count(c, &x, 1);
+}
+
+static enum status plan_wait(struct comm *c, struct error *err)
+{
+	(void)c, (void)err;
+	return STATUS_OK;
+}
+
+/* Host numbers are few; a plan has none of other ranks. */
+static enum status plan_gather(struct comm *c, const void *mine, size_t size, void *all, struct error *err)
+{
+	(void)err;
+	for (unsigned r = 0; r < c->size; r++)
+		memcpy((char *)all + r * size, mine, size);
+	return STATUS_OK;
+}
+
+static enum status plan_share(struct comm *c, void *bytes, size_t size, struct error *err)
+{
+	(void)c, (void)bytes, (void)size, (void)err;
+	return STATUS_OK;
+}
+
+static void plan_close(struct comm *c)
+{
+	free(c);
+}
+
+static const struct comm_ops plan_ops = {
+	.name = "plan",
+	.all_reduce = plan_all_reduce,
+	.broadcast = plan_broadcast,
+	.wait = plan_wait,
+	.gather = plan_gather,
+	.share = plan_share,
+	.close = plan_close,
+};
+
+enum status comm_plan_open(struct comm **out, const struct comm_links *links, struct error *err)
+{
+	struct comm_plan *p = calloc(1, sizeof(*p));
+
+	*out = p ? &p->comm : NULL;
+	if (!p)
+		return error_errno(err, ENOMEM, "the plan of communication");
+	p->comm = (struct comm){.ops = &plan_ops, .size = links->local * links->nodes};
+	p->links = *links;
+	return STATUS_OK;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/mesh/mesh.h"
+#include <inttypes.h>
+
+enum status mesh_of(struct mesh *m, const struct config *c, struct error *err)
+{
+	const struct config_training *t = &c->training;
+	const unsigned size = c->place.ranks ? c->place.ranks : 1;
+	const uint64_t round = (uint64_t)t->per_device_train_batch_size * size;
+	const char *from = c->place.step_packs ? "as in the run so far" : "training: global_batch_size";
+
+	*m = (struct mesh){.rank = c->place.rank,
+			   .size = size,
+			   .each_pack = t->deterministic && t->device != CONFIG_DEVICE_GPU};
+	m->packs = c->place.step_packs ? c->place.step_packs : t->global_batch_size;
+	if (!m->packs)
+		m->packs = round * t->gradient_accumulation_steps;
+	if (m->packs % round)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"a step has %" PRIu64 " packs (%s), which %u rank%s with %u packs per micro-batch "
+			"(training: per_device_train_batch_size) cannot share equally: use a number of ranks "
+			"and a micro-batch whose product divides %" PRIu64,
+			m->packs, from, size, size == 1 ? "" : "s", t->per_device_train_batch_size, m->packs);
+	m->packs_per_micro = m->each_pack ? 1 : t->per_device_train_batch_size;
+	m->micros = m->packs / size / m->packs_per_micro;
+	return STATUS_OK;
+}
+
+enum status mesh_check_rows(const struct mesh *m, uint64_t packs, uint64_t rows, struct error *err)
+{
+	if (packs >= m->size)
+		return STATUS_OK;
+	return error_set(err, STATUS_BAD_INPUT,
+			 "%" PRIu64 " rows make %" PRIu64 " packs, which is too few for %u ranks: use fewer "
+			 "ranks, more rows, a shorter data: max_seq_length, or data: packing: false",
+			 rows, packs, m->size);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the ranks of a run do together: opening their communication, comparing and sharing at the start, and
+ * the sums by which they decide (docs/explanation/design/mesh.md). */
+#include <stdlib.h>
+#include <string.h>
+#include "core/text/json_member.h"
+#include "train/mesh/comm_open.h"
+#include "train/run/internal.h"
+
+bool run_writes(const struct train *t)
+{
+	return !t->config.place.rank;
+}
+
+bool run_stops(const struct train *t)
+{
+	return t->comm ? t->stopping : *t->job->stop != 0;
+}
+
+static bool on_gpu(const struct train *t)
+{
+	return t->config.training.device == CONFIG_DEVICE_GPU;
+}
+
+enum status run_comm_open(struct train *t, struct error *err)
+{
+	struct team *team = t->job->team;
+
+	if (!team)
+		return STATUS_OK;
+	return on_gpu(t) ? comm_nccl_open(&t->comm, team, err) : comm_mpi_open(&t->comm, team, err);
+}
+
+enum status run_comm_device(struct train *t, struct error *err)
+{
+	return t->comm && on_gpu(t) ? comm_nccl_device(t->comm, &t->stepper.back, err) : STATUS_OK;
+}
+
+void run_comm_close(struct train *t)
+{
+	if (t->comm)
+		t->comm->ops->close(t->comm);
+	t->comm = NULL;
+}
+
+/* -- the start -- */
+
+/* The entry of rank 0's list with the same kind and path. */
+static const json_t *same_of(const json_t *list, const json_t *like)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach((json_t *)list, i, one)
+	{
+		if (!strcmp(json_member_text(one, "what"), json_member_text(like, "what")) &&
+		    !strcmp(json_member_text(one, "path"), json_member_text(like, "path")))
+			return one;
+	}
+	return NULL;
+}
+
+static enum status compare(const json_t *first, const json_t *other, unsigned rank, struct error *err)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach((json_t *)first, i, one)
+	{
+		const json_t *same = same_of(other, one);
+
+		if (!same)
+			return error_set(err, STATUS_BAD_INPUT, "%.300s: rank 0 has this file (%s), and rank %u does not",
+					 json_member_text(one, "path"), json_member_text(one, "what"), rank);
+		if (strcmp(json_member_text(same, "sum"), json_member_text(one, "sum")))
+			return error_set(err, STATUS_BAD_INPUT,
+					 "%.300s: the %s of rank %u are not those of rank 0; all ranks must read the "
+					 "same files",
+					 json_member_text(one, "path"), json_member_text(one, "what"), rank);
+	}
+	return json_array_size(other) == json_array_size(first)
+		       ? STATUS_OK
+		       : error_set(err, STATUS_BAD_INPUT, "rank %u reads files that rank 0 does not have", rank);
+}
+
+static enum status compare_all(const struct train *t, const char *all, struct error *err)
+{
+	json_t *first = json_loads(all, 0, NULL);
+	enum status st = STATUS_OK;
+
+	for (unsigned r = 1; r < t->comm->size && !st; r++) {
+		json_t *other = json_loads(all + (size_t)r * COMM_GATHER_MAX, 0, NULL);
+
+		st = compare(first, other, r, err);
+		json_decref(other);
+	}
+	json_decref(first);
+	return st;
+}
+
+enum status run_compare_inputs(struct train *t, const json_t *inputs, struct error *err)
+{
+	char *text = t->comm ? json_dumps(inputs, JSON_COMPACT) : NULL, *mine = NULL, *all = NULL;
+	enum status st = STATUS_OK;
+
+	if (!t->comm)
+		return STATUS_OK;
+	mine = calloc(1, COMM_GATHER_MAX);
+	all = malloc((size_t)t->comm->size * COMM_GATHER_MAX);
+	if (!text || !mine || !all)
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the checksums of all ranks");
+	else if (strlen(text) >= COMM_GATHER_MAX)
+		st = error_set(err, STATUS_BAD_INPUT, "more files than several ranks can compare: merge some of them");
+	st = comm_agree(t->comm, st, err);
+	if (!st) {
+		memcpy(mine, text, strlen(text));
+		st = t->comm->ops->gather(t->comm, mine, COMM_GATHER_MAX, all, err);
+	}
+	if (!st)
+		st = compare_all(t, all, err);
+	free(text);
+	free(mine);
+	free(all);
+	return st;
+}
+
+static enum status share_text(struct comm *c, char **text, struct error *err)
+{
+	uint64_t size = *text ? strlen(*text) : 0;
+	enum status st = c->ops->share(c, &size, sizeof(size), err);
+	char *whole = st ? NULL : realloc(*text, size + 1);
+
+	if (st)
+		return st;
+	if (whole)
+		*text = whole;
+	st = comm_agree(c,
+			whole ? STATUS_OK
+			      : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+						"no memory for the state of the run"),
+			err);
+	if (!st)
+		st = c->ops->share(c, *text, size, err);
+	if (!st)
+		(*text)[size] = '\0';
+	return st;
+}
+
+enum status run_share_state(struct train *t, struct error *err)
+{
+	json_t *state = NULL;
+	char *text = NULL;
+	enum status st;
+
+	if (!t->comm || !t->job->resume)
+		return STATUS_OK;
+	if (run_writes(t)) {
+		state = train_state_json(&t->state, &t->config.training);
+		text = json_dumps(state, JSON_COMPACT | JSON_REAL_PRECISION(17));
+		json_decref(state);
+		state = NULL;
+	}
+	st = comm_agree(t->comm,
+			!run_writes(t) || text ? STATUS_OK
+					       : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+								 "no memory for the state of the run"),
+			err);
+	if (!st)
+		st = share_text(t->comm, &text, err);
+	if (!st && !run_writes(t)) {
+		state = json_loads(text, 0, NULL);
+		train_state_release(&t->state);
+		st = train_state_parse(&t->state, state, "the state that rank 0 sent", err);
+	}
+	json_decref(state);
+	free(text);
+	return st;
+}
+
+enum status run_share_params(struct train *t, struct error *err)
+{
+	const struct params *p = &t->stepper.model->params;
+	const struct mat *part[] = {&p->master, &p->m, &p->v};
+	enum status st = STATUS_OK;
+
+	for (size_t i = 0; t->comm && !st && i < sizeof(part) / sizeof(part[0]); i++)
+		st = t->comm->ops->broadcast(t->comm, *part[i], err);
+	return st || !t->comm ? st : t->comm->ops->wait(t->comm, err);
+}
+
+/* -- sums -- */
+
+/* `values`: two numbers, then the losses of the step's packs, or one loss of each rank. */
+static void put_step(const struct train *t, const struct step_figures *f, double loss, double *values)
+{
+	const struct gradient_tree *tree = &t->stepper.tree;
+
+	values[0] = *t->job->stop != 0;
+	values[1] = f->part.flop;
+	if (!t->mesh.each_pack)
+		values[2] = loss;
+	for (uint64_t i = 0; t->mesh.each_pack && i < tree->at; i++)
+		values[2 + f->size.first_pack + i] = tree->loss[i];
+}
+
+enum status run_sum_step(struct train *t, struct step_figures *f, double *loss, struct error *err)
+{
+	const uint64_t losses = t->mesh.each_pack ? f->size.packs : 1;
+	double *values = calloc(2 + losses, sizeof(*values));
+	enum status st;
+
+	if (!values)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the losses of a step");
+	put_step(t, f, *loss, values);
+	st = comm_sum(t->comm, values, 2 + losses, err);
+	*loss = 0;
+	for (uint64_t i = 0; i < losses; i++)
+		*loss += values[2 + i];
+	f->part.flop = values[1];
+	t->stopping = t->stopping || values[0] > 0;
+	if (t->comm)
+		f->comm_s = t->comm->count.wait_s;
+	free(values);
+	return st;
+}
+
+enum status run_sum_losses(struct train *t, double *losses, uint64_t count, struct error *err)
+{
+	double stop = *t->job->stop != 0;
+	enum status st = comm_sum(t->comm, losses, count, err);
+
+	if (!st)
+		st = comm_sum(t->comm, &stop, 1, err);
+	t->stopping = t->stopping || stop > 0;
+	return st;
+}

@@ -1,0 +1,90 @@
+#!/bin/bash
+# Training on GPU ranks that are not there, with the fake driver and the fake NCCL: losses beside one GPU, all GPUs of a node by the
+# configuration, and what is refused. usage: train_ranks_gpu.sh ASSAY FAKES ROOT
+. "$(dirname "$0")/gpus.sh"
+. "$here/gpu_ranks.sh"
+if ! says '^train_rows ' "$root/src/kernel/list" || ! "$assay" list kernels | grep -q train_rows; then
+	echo "1..0 # SKIP this build has no kernels"
+	exit 0
+fi
+expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
+if ! expect 0 tokens model x && says 'built without tokenizers' err; then
+	echo "1..0 # SKIP this build has no tokenizers"
+	exit 0
+fi
+for i in $(seq 24); do
+	echo '{"messages":[{"role":"user","content":"town '"$i $(printf "%$((i * 7 % 30))s" x)"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
+done > rows.jsonl
+head -n 4 rows.jsonl > held.jsonl
+config() { # NAME LINES..: lines are added to its training
+	name=$1
+	shift
+	cat > "$name" << CONFIG
+model: {name_or_path: model, chat_template: qwen2.5}
+$([ "${full:-no}" = yes ] || echo "lora: {r: 8, alpha: 16}")
+data: {train: rows.jsonl, eval: held.jsonl, max_seq_length: 128}
+training:
+  device: gpu
+  tune: false
+  learning_rate: 1e-3
+  global_batch_size: 4
+  max_steps: 4
+  eval_steps: 2
+$([ "${full:-no}" = no ] || printf '  full_finetuning: true\n  bucket_cap_mb: 0.1\n')
+CONFIG
+	for line; do echo "  $line" >> "$name"; done
+}
+losses() { grep '"type":"step"' "$1" | tr ',{' '\n\n' | sed -n 's/^"loss"://p'; }
+near() { paste one two | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-3 * $1) bad = 1 } END { exit bad || NR != 4 }'; }
+ranked() { # RANKS WORDS..: as a launcher starts them; rank 0's words in out, those of all in err
+	ranks=$1
+	port=$((port + 10))
+	shift
+	for ((r = 0; r < ranks; r++)); do
+		(
+			env ASSAY_SIZE="$ranks" ASSAY_LOCAL_SIZE="$ranks" ASSAY_HOST=127.0.0.1 ASSAY_PORT=$port ASSAY_JOB=job$port \
+				ASSAY_RANK="$r" ASSAY_LOCAL_RANK="$r" ${own[$r]:-} \
+				timeout 120 "$assay" train "$@" > "out.$r" 2> "err.$r"
+			echo $? > "code.$r"
+		) &
+	done
+	wait
+	cp out.0 out
+	cat err.* > err
+}
+for kind in lora full; do
+	full=$([ $kind = full ] && echo yes || echo no)
+	config $kind.yaml
+	ok "one GPU trains, $kind" expect 0 train $kind.yaml --out $kind.1 --json
+	losses out > one
+	ranked 2 $kind.yaml --out $kind.2 --json
+	ok "two GPUs train" codes '0 0'
+	losses out > two
+	ok ".. with its losses" near
+	ok ".. on a GPU each" eval 'says "8d:00.0" $kind.2/journal.jsonl && says "8e:00.0" $kind.2/nodes/*/rank-1/journal.jsonl'
+done
+full=no
+ranked 4 full.yaml --out full.4 --json
+losses out > two
+losses out > /dev/null
+ok "four GPUs train" codes '0 0 0 0'
+ok ".. with the losses of one" near
+ok "collectives of parts of the gradient are counted" says '"comm_s":' out
+config node.yaml "gpus: 2"
+ok "a plain train uses the GPUs that the configuration names" expect 0 train node.yaml --out node
+ok ".. as ranks" says '"ranks":2' node/journal.jsonl
+config many.yaml "gpus: 8"
+ok "more than there are is refused" expect 64 train many.yaml --out many
+ok ".. with both numbers" says 'training: gpus: 8: this process may use 4 GPUs of this machine' err
+own[1]="CUDA_VISIBLE_DEVICES="
+ranked 2 lora.yaml --out mixed
+own=()
+ok "a rank without a GPU is refused" eval '[ "$(cat code.0)" != 0 ] && [ "$(cat code.1)" != 0 ]'
+ok ".. and named" says 'rank 1 on .*GPU' err.0
+for r in 0 1; do own[$r]="FAKE_NCCL=none"; done
+own[1]="ASSAY_LIB_NCCL=/none/libnccl.so.2"
+ranked 2 lora.yaml --out lacking
+own=()
+ok "a rank without NCCL is named" says 'rank 1.*libnccl' err.0
+ok ".. and no rank hangs" eval '[ "$(cat code.0)" = 2 ] && [ "$(cat code.1)" = 2 ]'
+finish

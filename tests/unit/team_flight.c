@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The flight record of a rank's collectives, and who is named by the records of all. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "core/clock.h"
+#include "team/links/flight.h"
+#include "team/links/wait_board.h"
+
+struct bed {
+	struct team_board *read, *written;
+	int fd;
+};
+
+static int make(void **state)
+{
+	static struct bed b;
+
+	b.read = team_board_create(&b.fd);
+	assert_non_null(b.read);
+	b.written = team_board_open(b.fd);
+	assert_non_null(b.written);
+	*state = &b;
+	return 0;
+}
+
+static int destroy(void **state)
+{
+	struct bed *b = *state;
+
+	team_board_destroy(&b->read, &b->fd);
+	return 0;
+}
+
+static uint64_t now(void)
+{
+	return clock_now_ns(clock_monotonic());
+}
+
+static void test_flight__counts_what_was_asked_begun_and_ended(void **state)
+{
+	struct bed *b = *state;
+	struct team_flight_state f;
+
+	assert_true(team_flight_read(&f, b->read, now()));
+	assert_int_equal(f.asked, 0);
+	for (int i = 0; i < TEAM_FLIGHT_ENTRIES + 3; i++) { /* the record goes round */
+		team_flight_ask(b->written, TEAM_FLIGHT_GATHER, 8, TEAM_FLIGHT_NO_LAYER);
+		team_flight_begin(b->written);
+		team_flight_end(b->written);
+	}
+	team_flight_ask(b->written, TEAM_FLIGHT_ALL_REDUCE, 4096, 17);
+	team_flight_begin(b->written);
+	assert_true(team_flight_read(&f, b->read, now() + 5000000000u));
+	assert_int_equal(f.asked, TEAM_FLIGHT_ENTRIES + 4);
+	assert_int_equal(f.begun, TEAM_FLIGHT_ENTRIES + 4);
+	assert_int_equal(f.ended, TEAM_FLIGHT_ENTRIES + 3);
+	assert_int_equal(f.kind, TEAM_FLIGHT_ALL_REDUCE);
+	assert_true(f.bytes == 4096 && f.layer == 17 && f.since_s >= 5);
+	team_flight_ask(NULL, TEAM_FLIGHT_GATHER, 8, 0); /* no board: nothing happens */
+	assert_false(team_flight_read(&f, NULL, now()));
+}
+
+static void test_flight__impossible_records_are_not_believed(void **state)
+{
+	struct bed *b = *state;
+	struct team_flight *raw = (struct team_flight *)(void *)(b->written + TEAM_BOARD_RANKS);
+	struct team_flight_state f;
+
+	team_flight_ask(b->written, TEAM_FLIGHT_GATHER, 8, TEAM_FLIGHT_NO_LAYER);
+	assert_true(team_flight_read(&f, b->read, now()));
+	atomic_store(&raw->begun, 5);
+	assert_false(team_flight_read(&f, b->read, now()));
+	atomic_store(&raw->begun, 0);
+	atomic_store(&raw->entry[1].kind, TEAM_FLIGHT_COUNT);
+	assert_false(team_flight_read(&f, b->read, now()));
+	atomic_store(&raw->entry[1].kind, TEAM_FLIGHT_GATHER);
+	atomic_store(&raw->entry[1].layer, -2);
+	assert_false(team_flight_read(&f, b->read, now()));
+}
+
+static void test_flight__the_rank_behind_is_named(void **state)
+{
+	struct team_flight_state f[4] = {{.asked = 9, .begun = 9}, {.asked = 9, .begun = 9}, {.asked = 9, .begun = 8}, {0}};
+	const bool known[4] = {true, true, true, false}; /* rank 3 has no record */
+
+	(void)state;
+	assert_int_equal(team_flight_behind(f, known, 4), 2);
+	f[2].begun = 9;
+	assert_int_equal(team_flight_behind(f, known, 4), -1);
+}
+
+static void test_flight__a_mismatch_is_found(void **state)
+{
+	struct team_flight_state f[3] = {{.asked = 9, .kind = TEAM_FLIGHT_GATHER, .bytes = 8},
+					 {.asked = 9, .kind = TEAM_FLIGHT_GATHER, .bytes = 8},
+					 {.asked = 9, .kind = TEAM_FLIGHT_GATHER, .bytes = 8}};
+	const bool known[3] = {true, true, true};
+	unsigned a, b;
+
+	(void)state;
+	assert_false(team_flight_differs(f, known, 3, &a, &b));
+	f[2].bytes = 16;
+	assert_true(team_flight_differs(f, known, 3, &a, &b));
+	assert_true(a == 0 && b == 2);
+	f[2].bytes = 8;
+	f[1].kind = TEAM_FLIGHT_ALL_REDUCE;
+	assert_true(team_flight_differs(f, known, 3, &a, &b));
+	assert_true(a == 0 && b == 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_flight__counts_what_was_asked_begun_and_ended, make, destroy),
+		cmocka_unit_test_setup_teardown(test_flight__impossible_records_are_not_believed, make, destroy),
+		cmocka_unit_test(test_flight__the_rank_behind_is_named),
+		cmocka_unit_test(test_flight__a_mismatch_is_found),
+	};
+
+	return cmocka_run_group_tests_name("team_flight", tests, NULL, NULL);
+}
