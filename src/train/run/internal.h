@@ -41,6 +41,7 @@ struct train {
 	size_t products_emitted; /* GEMM choices emitted so far */
 	bool evaluated, graphs_warned;
 	uint64_t made_steps;  /* steps of this process */
+	int64_t overflows;    /* FP8: in the steps of this process */
 	double tuning_seen_s; /* part of gpu_backend_tuning_s that is already counted */
 	char *cache_key;      /* key of the tuning cache; owned; NULL: there is no cache */
 	bool chosen_emitted;
