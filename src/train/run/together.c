@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ranks of a run do together: opening their communication, comparing and sharing at the start, and
- * the sums by which they decide (docs/explanation/design/mesh.md). */
+/* The common work of a run's ranks (docs/explanation/design/mesh.md). They open their communication, compare
+ * and share inputs at the start, and add up the figures by which they decide. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/text/json_member.h"
@@ -70,17 +70,20 @@ static enum status compare(const json_t *first, const json_t *other, unsigned ra
 		const json_t *same = same_of(other, one);
 
 		if (!same)
-			return error_set(err, STATUS_BAD_INPUT, "%.300s: rank 0 has this file (%s), and rank %u does not",
+			return error_set(err, STATUS_BAD_INPUT,
+					 "%.300s: rank 0 has this file (%s), and rank %u does not",
 					 json_member_text(one, "path"), json_member_text(one, "what"), rank);
 		if (strcmp(json_member_text(same, "sum"), json_member_text(one, "sum")))
-			return error_set(err, STATUS_BAD_INPUT,
-					 "%.300s: the %s of rank %u are not those of rank 0; all ranks must read the "
-					 "same files",
-					 json_member_text(one, "path"), json_member_text(one, "what"), rank);
+			return error_set(
+				err, STATUS_BAD_INPUT,
+				"%.300s: the %s of rank %u are not those of rank 0; all ranks must read the "
+				"same files",
+				json_member_text(one, "path"), json_member_text(one, "what"), rank);
 	}
 	return json_array_size(other) == json_array_size(first)
 		       ? STATUS_OK
-		       : error_set(err, STATUS_BAD_INPUT, "rank %u reads files that rank 0 does not have", rank);
+		       : error_set(err, STATUS_BAD_INPUT, "rank %u reads files that rank 0 does not have",
+				   rank);
 }
 
 static enum status compare_all(const struct train *t, const char *all, struct error *err)
@@ -108,9 +111,11 @@ enum status run_compare_inputs(struct train *t, const json_t *inputs, struct err
 	mine = calloc(1, COMM_GATHER_MAX);
 	all = malloc((size_t)t->comm->size * COMM_GATHER_MAX);
 	if (!text || !mine || !all)
-		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the checksums of all ranks");
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				     "no memory for the checksums of all ranks");
 	else if (strlen(text) >= COMM_GATHER_MAX)
-		st = error_set(err, STATUS_BAD_INPUT, "more files than several ranks can compare: merge some of them");
+		st = error_set(err, STATUS_BAD_INPUT,
+			       "more files than several ranks can compare: merge some of them");
 	st = comm_agree(t->comm, st, err);
 	if (!st) {
 		memcpy(mine, text, strlen(text));
@@ -210,7 +215,8 @@ enum status run_sum_step(struct train *t, struct step_figures *f, double *loss, 
 	enum status st;
 
 	if (!values)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the losses of a step");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for the losses of a step");
 	put_step(t, f, *loss, values);
 	st = comm_sum(t->comm, values, 2 + losses, err);
 	*loss = 0;
