@@ -62,10 +62,10 @@ static const struct opt training_rows[] = {
 		    "length, as in packs, always use assay's kernels. plain: kernels without tensor cores, for any "
 		    "sequences; float32 always uses them"),
 	ROW(precision, .preset = "auto", .choices = precisions,
-	    .help = "number type of activations and GEMMs. auto: bf16 on a GPU, fp32 on a CPU; fp32: float32 without "
-		    "TF32; tf32 (GPU only): float32, GEMMs on tensor cores, which round their inputs to 10 bits; bf16 "
-		    "(GPU only); fp8: linear layers of the base model multiply in E4M3, the rest is as with bf16 (a GPU of "
-		    "sm_90), or fp32 on a CPU, which computes the same more slowly"),
+	    .help = "number type of activations and GEMMs. auto: bf16 on a GPU, fp32 on a CPU. fp32: float32 without "
+		    "TF32. tf32, only on a GPU: float32 with GEMMs on tensor cores, which round their inputs to 10 bits. "
+		    "bf16: only on a GPU. fp8, on a GPU of sm_90: the base model's linear layers multiply in E4M3, and "
+		    "the rest is as with bf16. A CPU computes the same in float32, with device: cpu"),
 	ROW(fp8_layers, .many = true,
 	    .help = "with precision: fp8, the layers whose linear layers use it, such as [1-26]; the others keep the "
 		    "number type of activations. Default: all layers"),

@@ -17,7 +17,7 @@ struct mesh {
 };
 
 /* The mesh of the configuration on its number of ranks. BAD_INPUT: the packs of a step cannot be divided
- * among the ranks; the message names the settings. */
+ * among the ranks, or their gradients cannot be added; the message names the settings. */
 enum status mesh_of(struct mesh *m, const struct config *c, struct error *err);
 /* BAD_INPUT: an epoch has fewer packs than there are ranks. */
 enum status mesh_check_rows(const struct mesh *m, uint64_t packs, uint64_t rows, struct error *err);

@@ -182,14 +182,26 @@ enum status run_share_state(struct train *t, struct error *err)
 	return st;
 }
 
+/* The bytes of a state as F32, the type that is sent. What rounds them up is the arena's alignment. */
+static struct mat words_of(const struct mat *state, uint64_t bytes)
+{
+	const int64_t words = (int64_t)((bytes + sizeof(float) - 1) / sizeof(float));
+
+	return (struct mat){.data = state->data, .rows = 1, .cols = words, .ld = words, .dtype = DTYPE_F32};
+}
+
 enum status run_share_params(struct train *t, struct error *err)
 {
-	const struct params *p = &t->stepper.model->params;
-	const struct mat *part[] = {&p->master, &p->m, &p->v};
+	struct params states = t->stepper.model->params;
 	enum status st = STATUS_OK;
 
-	for (size_t i = 0; t->comm && !st && i < sizeof(part) / sizeof(part[0]); i++)
-		st = t->comm->ops->broadcast(t->comm, *part[i], err);
+	for (int i = 0; t->comm && !st && i < PARAMS_STATE_COUNT; i++) {
+		const uint64_t bytes = params_state_bytes(&states, (enum params_state)i);
+
+		if (bytes)
+			st = t->comm->ops->broadcast(
+				t->comm, words_of(params_state(&states, (enum params_state)i), bytes), err);
+	}
 	return st || !t->comm ? st : t->comm->ops->wait(t->comm, err);
 }
 
