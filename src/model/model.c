@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "model/tensor/dtype.h"
+#include "model/tensor/fp8.h"
 #include "model/tensor/matrix.h"
 #include "model/decoder/rope.h"
 #include "model/decoder/layer_tensors.h"
@@ -89,6 +90,35 @@ static void lay_out(struct model *m)
 		}
 }
 
+static const char *const map_names[] = {"q k v", "o", "gate and up", "down"};
+
+void model_overflow_name(char out[64], int64_t i)
+{
+	snprintf(out, 64, "layer %lld, %s of %s", (long long)(i / LAYER_OVERFLOWS),
+		 i % 2 ? "gradients" : "inputs", map_names[i % LAYER_OVERFLOWS / 2]);
+}
+
+/* Chooses the linear layers that compute in FP8. */
+static enum status take_fp8(struct model *m, const bool *fp8, struct error *err)
+{
+	for (int64_t i = 0; fp8 && i < m->shape.layers; i++) {
+		struct layer *l = &m->layer[i];
+		struct linear *maps[] = {&l->qkv, &l->o, &l->gate_up, &l->down};
+
+		for (int j = 0; fp8[i] && j < 4; j++) {
+			if (maps[j]->in % FP8_MULTIPLE || maps[j]->out % FP8_MULTIPLE)
+				return error_set(
+					err, STATUS_UNSUPPORTED,
+					"FP8 needs linear layers whose sizes are multiples of %d; %s of layer %lld is %lld x "
+					"%lld",
+					FP8_MULTIPLE, map_names[j], (long long)i, (long long)maps[j]->out,
+					(long long)maps[j]->in);
+			maps[j]->is_fp8 = m->fp8 = true;
+		}
+	}
+	return STATUS_OK;
+}
+
 static enum status check_options(const struct shape *s, const struct model_options *o, struct error *err)
 {
 	if (o->positions < 1)
@@ -99,6 +129,10 @@ static enum status check_options(const struct shape *s, const struct model_optio
 		return error_set(
 			err, STATUS_BAD_INPUT,
 			"weights in E4M3 are supported only for inference, and not with quantized blocks");
+	if (o->fp8 && (o->inference || o->blocks || o->storage.form != STORAGE_NUMBERS))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"FP8 arithmetic is supported only for training, and not with weights in another form");
 	if (o->storage.form == STORAGE_BNB4 && (o->inference || !o->lora))
 		return error_set(err, STATUS_BAD_INPUT,
 				 "weights in 4 bits are supported only for training with an adapter");
@@ -146,6 +180,11 @@ enum status model_create(struct model **out, const struct shape *shape, const st
 	if (options->lora)
 		m->lora = *options->lora;
 	lay_out(m);
+	st = take_fp8(m, options->fp8, err);
+	if (st) {
+		model_release(m);
+		return st;
+	}
 	if (m->full)
 		st = add_all(m, err);
 	else if (options->lora)
@@ -167,7 +206,8 @@ void model_release(struct model *m)
 	free(m);
 }
 
-/* Tails must begin at multiples of 16 bytes, and the input of A must have no dropout. */
+/* Tails must begin at multiples of 16 bytes, and the input of A must have no dropout. Adapters are BF16, and
+ * the block of a layer in FP8 is not. */
 static bool can_extend(const struct model *m, const struct backend *back)
 {
 	enum { TOGETHER = 8 };
@@ -175,7 +215,7 @@ static bool can_extend(const struct model *m, const struct backend *back)
 	const int64_t sizes = s->hidden | s->ffn | s->heads * s->head_dim | s->kv_heads * s->head_dim;
 
 	return back->kind == BACKEND_GPU && back->dtype == DTYPE_BF16 && !m->inference && !m->separate &&
-	       m->lora.targets && !(m->lora.dropout > 0) && m->lora.rank % TOGETHER == 0 &&
+	       !m->fp8 && m->lora.targets && !(m->lora.dropout > 0) && m->lora.rank % TOGETHER == 0 &&
 	       sizes % TOGETHER == 0;
 }
 
@@ -205,6 +245,40 @@ static enum status list_live(struct model *m, struct error *err)
 	return STATUS_OK;
 }
 
+/* The largest linear layer in FP8, as numbers: a place to load each of them. */
+static enum status place_loading(const struct model *m, struct backend *back, struct mat *room,
+				 struct error *err)
+{
+	*room = (struct mat){.rows = 1, .dtype = back->dtype};
+	for (int64_t i = 0; i < m->shape.layers; i++) {
+		const struct layer *l = &m->layer[i];
+		const struct linear *maps[] = {&l->qkv, &l->o, &l->gate_up, &l->down};
+
+		for (int j = 0; j < 4; j++)
+			if (maps[j]->is_fp8 && !maps[j]->w.master.rows &&
+			    maps[j]->in * maps[j]->out > room->cols)
+				room->cols = maps[j]->in * maps[j]->out;
+	}
+	return arena_mat(back->arena, MEM_SCRATCH, room, "weights before they are quantized", err);
+}
+
+static enum status place_overflows(struct model *m, struct backend *back, struct error *err)
+{
+	enum status st;
+
+	m->overflows = (struct mat){.rows = 1, .cols = m->shape.layers * LAYER_OVERFLOWS, .dtype = DTYPE_I32};
+	st = arena_mat(back->arena, MEM_WORKSPACE, &m->overflows, "counts of overflows", err);
+	for (int64_t i = 0; !st && i < m->shape.layers; i++) {
+		struct layer *l = &m->layer[i];
+		struct linear *maps[] = {&l->qkv, &l->o, &l->gate_up, &l->down};
+
+		for (int j = 0; m->overflows.data && j < 4; j++)
+			maps[j]->overflows =
+				(int32_t *)m->overflows.data + i * LAYER_OVERFLOWS + (int64_t)2 * j;
+	}
+	return st;
+}
+
 enum status model_place(struct model *m, struct backend *back, struct error *err)
 {
 	const enum dtype flat = back->dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
@@ -228,6 +302,15 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 	m->cos_sin = (struct mat){.rows = m->positions, .cols = m->shape.head_dim, .dtype = flat};
 	if (!st)
 		st = arena_mat(back->arena, MEM_WEIGHTS, &m->cos_sin, "RoPE table", err);
+	if (!st && m->fp8)
+		st = place_overflows(m, back, err);
+	if (!st && m->fp8) { /* the loading's place, for the plan */
+		const struct arena_mark mark = arena_mark(back->arena);
+		struct mat room;
+
+		st = place_loading(m, back, &room, err);
+		arena_reset(back->arena, &mark);
+	}
 	return st || !m->extended ? st : list_live(m, err);
 }
 
@@ -311,6 +394,8 @@ enum status model_loaded(struct model *m, struct backend *back, struct error *er
 		st = of_maps(&m->layer[i], back, linear_clear, err);
 	if (!st && m->shape.tied && head->data != embed->data)
 		st = back->ops->convert(back, *embed, *head, err);
+	if (!st && m->fp8)
+		st = back->ops->zero(back, m->overflows, err);
 	if (!st && m->inference && back->ops->pack)
 		st = pack(m, back, err);
 	return st ? st : model_refresh(m, back, err);
@@ -346,10 +431,17 @@ enum status model_refresh(struct model *m, struct backend *back, struct error *e
 {
 	const struct params *p = &m->params;
 
+	enum status st = STATUS_OK;
+
 	if (m->extended)
-		return m->slots.count ? refresh_resident(m, back, err)
-				      : refresh_range(m, back, 0, m->live_count, err);
-	return p->live.rows ? back->ops->convert(back, p->master, p->live, err) : STATUS_OK;
+		if (m->extended)
+			return m->slots.count ? refresh_resident(m, back, err)
+					      : refresh_range(m, back, 0, m->live_count, err);
+	if (p->live.rows)
+		st = back->ops->convert(back, p->master, p->live, err);
+	for (int64_t i = 0; !st && m->fp8 && i < m->shape.layers; i++)
+		st = of_maps(&m->layer[i], back, linear_quantize, err);
+	return st;
 }
 
 enum status model_merge(struct model *m, struct backend *back, struct error *err)

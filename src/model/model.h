@@ -25,6 +25,9 @@ struct model_options {
 	/* For inference: lora is made of this number of adapters, each of rank lora->rank / owners. 0 and 1:
 	 * one adapter. */
 	int32_t owners;
+	/* For training: which layers' linear layers compute in FP8 (docs/explanation/design/fp8.md). NULL:
+	 * none. [shape.layers], lent until model_create returns. */
+	const bool *fp8;
 	/* How matrices of the layers are stored. E4M3_ROWS: for inference on a GPU with few_rows. BNB4: for
 	 * training with an adapter. */
 	struct storage storage;
@@ -33,8 +36,10 @@ struct model_options {
 struct model {
 	struct shape shape;
 	struct peft_config lora; /* rank 0: no adapter */
-	bool full, inference, separate;
+	bool full, inference, separate, fp8;
 	struct storage storage;
+	struct mat
+		overflows; /* FP8 only: I32 [1, layers * LAYER_OVERFLOWS], linear->overflows of all layers */
 	/* Adapters and linear layers are in fused form (model/decoder/linear.h); decided by model_place. */
 	bool extended;
 	int64_t positions;
@@ -56,6 +61,10 @@ struct model {
 enum status model_create(struct model **m, const struct shape *shape, const struct model_options *options,
 			 struct error *err);
 void model_release(struct model *m);
+/* Counts of one layer: inputs and gradients of each of its linear layers. The name of the one with index i of
+ * model.overflows, such as "layer 3, gradients of down". */
+enum { LAYER_OVERFLOWS = 8 };
+void model_overflow_name(char out[64], int64_t i);
 /* Allocates everything that outlives a pass: weights, tables, the flat vector. */
 enum status model_place(struct model *m, struct backend *back, struct error *err);
 
@@ -88,11 +97,17 @@ enum status model_refresh(struct model *m, struct backend *back, struct error *e
 /* Merges the adapters into the base weights, for generation. */
 enum status model_merge(struct model *m, struct backend *back, struct error *err);
 
+/* On a GPU: copies in E4M3 of a layer's matrices that GEMMs in FP8 read. They have one place, shared by all,
+ * because each is read before the next one is written. */
+struct layer_fp8 {
+	struct mat n1, n2, h, gate_up; /* gate_up: of its gradient */
+};
 /* Matrices that a forward pass saves for backward. They are allocated for the batch and released by
  * arena_reset. */
 struct saved {
 	enum recompute mode;
 	struct layer_saved *layer; /* [layers] */
+	struct layer_fp8 *fp8;	   /* [layers] */
 	struct mat out;		   /* output of the last layer */
 };
 /* Allocates the list of layers. Owner: caller, saved_release. */

@@ -76,6 +76,25 @@ env LD_LIBRARY_PATH= "$assay" train gpu.yaml --plan > out 2> err
 ok "a GPU that is asked for and not there is an error" [ $? = 2 ]
 ok "which says so" says 'this machine has no usable GPU' err
 
+# A base model in 4 bits: quantized on the device, dequantized one layer ahead.
+four() { sed -i 's/chat_template: qwen2.5/&, load_in_4bit: true/' "$@"; }
+config cpu4.yaml cpu
+config gpu4.yaml gpu
+config single4.yaml gpu "precision: fp32"
+four cpu4.yaml gpu4.yaml single4.yaml
+ok "a CPU trains with weights in 4 bits" expect 0 train cpu4.yaml --out cpu4 --json
+losses out > cpu4.losses
+ok "a GPU too" expect 0 train gpu4.yaml --out gpu4 --json
+losses out > gpu4.losses
+ok "its losses are the CPU's" sh -c 'paste cpu4.losses gpu4.losses | awk "{ d = \$1 - \$2; if (d < 0) d = -d; if (d > 0.005 * \$1) exit 1 }"'
+ok "which are not those of all bits" eval '! cmp -s cpu4.losses cpu.losses'
+proof() { PROOF_STEPS=4 "$root/tools/four-bit-proof" "$assay" four tiny > proof.out 2>&1 || { cat proof.out > err; false; }; }
+ok "to the last digit those of the same numbers in BF16" proof
+ok "its plan has two slots" expect 0 train gpu4.yaml --plan
+ok "by their name" says '^  slots ' out
+ok "float32 with weights in 4 bits is refused" expect 2 train single4.yaml --out single4
+ok "by name" says 'load_in_4bit needs precision: bf16 on a GPU' err
+
 # What the driver's counters say of the card stands beside each step, and over the steps beside the results.
 sed 's/"5": 0/"5": 62/' "$FAKE_NVML_FILE" > busy.json
 config watched.yaml gpu "max_steps: 24"
@@ -286,6 +305,21 @@ ok "is told what it goes on from" says 'assay train --resume fell continues from
 ok "and does, to the same bits" eval 'expect 0 train --resume fell && cmp whole/adapter/adapter_model.safetensors fell/adapter/adapter_model.safetensors'
 FAKE_CUDA=nan=train_adamw@1 "$assay" train gpu.yaml --out nan > out 2> err
 ok "a NaN is found" [ $? = 1 ]
+config fp8.yaml gpu "precision: fp8"
+ok "FP8 trains" expect 0 train fp8.yaml --out fp8 --json
+losses out > fp8.losses
+ok "its losses are within 1 % of the CPU's" sh -c 'paste cpu.losses fp8.losses | awk "{ d = \$1 - \$2; if (d < 0) d = -d; if (d > 0.01 * \$1) exit 1 } END { exit NR != 4 }"'
+ok "no scale overflowed, which is told" eval 'says "\"fp8_overflows\":0" out && ! says "\"fp8_overflows\":[1-9]" out'
+config fp8s.yaml gpu "precision: fp8" "deterministic: true"
+ok "deterministic FP8" eval 'expect 0 train fp8s.yaml --out fp8s && expect 0 train fp8s.yaml --out fp8s-again'
+ok "has the same bits each time" cmp fp8s/adapter/adapter_model.safetensors fp8s-again/adapter/adapter_model.safetensors
+sed 's/"compute_capability": \[0, \[9, 0\]\]/"compute_capability": [0, [8, 0]]/' "$FAKE_NVML_FILE" > a100.json
+FAKE_NVML_FILE=$PWD/a100.json "$assay" train fp8.yaml --out old > out 2> err
+ok "a GPU without FP8 in blocks is refused" [ $? = 2 ]
+ok "by name, with the reason" says 'precision: fp8 needs a GPU of sm_90 (Hopper), because .*; NVIDIA H100 .* is sm_80: use precision: bf16' err
+length=100 config odd.yaml gpu "precision: fp8" "per_device_train_batch_size: 3"
+ok "tokens of no multiple of 16 are refused" expect 64 train odd.yaml --out odd
+ok "with the settings" says 'per_device_train_batch_size x data: max_seq_length is 300' err
 length=4096 config none.yaml gpu "per_device_train_batch_size: 4096" "recompute: none"
 ok "a plan that does not fit" expect 0 train none.yaml --plan
 ok "says what recomputation would take, and whether that is enough" eval 'says "^ .* training: recompute: cheap (not enough)$" out && says "^ .* training: recompute: full" out'

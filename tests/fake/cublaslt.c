@@ -12,6 +12,8 @@
  *   second=CODE    the second heuristic's product returns CODE
  *   check=CODE     no algorithm that is asked about is taken
  *   rows=CODE      the mode of one scale per row returns CODE
+ *   blocks=CODE    the modes of scales per 128 elements and per 128 x 128 return CODE
+ *   nobias=1       there is no bias with scales in blocks
  *   version=N      as cublasLtGetVersion tells it (130101)
  */
 #include <dlfcn.h>
@@ -40,7 +42,7 @@ struct description {
 	uint32_t transpose_a, transpose_b, epilogue;
 	const void *bias;
 	const float *scale_a, *scale_b;
-	uint32_t mode_a, mode_b; /* of the scales: one, or one per row */
+	uint32_t mode_a, mode_b; /* of the scales: one, one per row, or one per 128 elements or 128 x 128 */
 };
 
 /* How an algorithm's 64 bytes are used. */
@@ -157,12 +159,19 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d)
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Scales by blocks are not here. */
+static bool is_blocks(uint32_t mode)
+{
+	return mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F ||
+	       mode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+}
+
 static cublasStatus_t set_mode(uint32_t *mode, uint32_t to)
 {
 	if (to == CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F && staged("rows"))
 		return (cublasStatus_t)staged("rows");
-	if (to && to != CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F)
+	if (is_blocks(to) && staged("blocks"))
+		return (cublasStatus_t)staged("blocks");
+	if (to && to != CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F && !is_blocks(to))
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	*mode = to;
 	return CUBLAS_STATUS_SUCCESS;
@@ -225,10 +234,16 @@ static uint32_t get(const cublasLtMatmulAlgo_t *a, enum slot slot)
 	return (uint32_t)a->data[slot];
 }
 
-/* FP8 takes rows that begin at multiples of 16 bytes, TN alone. */
+/* FP8 takes rows that begin at multiples of 16 bytes, TN alone. Of scales in blocks, only one side may have those of
+ * 128 x 128, and both have blocks. */
 static bool takes(const struct description *t, const struct layout *a, const struct layout *b,
 		  const struct layout *d)
 {
+	if (is_blocks(t->mode_a) && t->epilogue & CUBLASLT_EPILOGUE_BIAS && staged("nobias"))
+		return false;
+	if (is_blocks(t->mode_a) != is_blocks(t->mode_b) ||
+	    (t->mode_a == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F && t->mode_b == t->mode_a))
+		return false;
 	if (a->type != CUDA_R_8F_E4M3 && a->type != CUDA_R_8F_E5M2)
 		return true;
 	return t->transpose_a && !t->transpose_b && !(a->step % 16) && !(b->step % 16) && !(d->step * 2 % 16);
@@ -427,7 +442,22 @@ static double *unpack(const struct layout *l, const void *data, int batch, bool 
 
 static double scale_at(const float *scale, uint32_t mode, int64_t i)
 {
-	return scale ? (double)scale[mode ? i : 0] : 1;
+	return scale && !is_blocks(mode) ? (double)scale[mode ? i : 0] : 1;
+}
+
+/* Lines of an operand times their scales in blocks. Of 128 elements, the scales of all lines for the same elements are
+ * adjacent; of 128 x 128, those of a line of blocks are, a multiple of four. */
+static void scale_lines(double *numbers, const float *scale, uint32_t mode, int64_t lines, int64_t depth,
+			int64_t line_step, int64_t k_step)
+{
+	const int64_t pitch = ((depth + 127) / 128 + 3) / 4 * 4;
+
+	for (int64_t i = 0; is_blocks(mode) && i < lines; i++)
+		for (int64_t k = 0; k < depth; k++)
+			numbers[i * line_step + k * k_step] *=
+				(double)(mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F
+						 ? scale[k / 128 * lines + i]
+						 : scale[i / 128 * pitch + k / 128]);
 }
 
 static void multiply(const struct description *d, double alpha, const void *a, const struct layout *la,
@@ -444,6 +474,8 @@ static void multiply(const struct description *d, double alpha, const void *a, c
 		double *x = unpack(la, a, batch, d->transpose_a, rows, depth, 1, rows);
 		double *y = unpack(lb, b, batch, !d->transpose_b, columns, depth, depth, 1);
 
+		scale_lines(x, d->scale_a, d->mode_a, rows, depth, 1, rows);
+		scale_lines(y, d->scale_b, d->mode_b, columns, depth, depth, 1);
 		for (int64_t j = 0; j < columns; j++) {
 			column_of(sum, x, y + j * depth, rows, depth);
 			for (int64_t i = 0; i < rows; i++) {

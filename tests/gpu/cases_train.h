@@ -8,7 +8,7 @@
 #include "cases.h"
 #include "ref.h"
 
-enum number { NUMBER_BF16, NUMBER_F32, NUMBER_F64, NUMBER_I32, NUMBER_BYTE, NUMBER_I16 };
+enum number { NUMBER_BF16, NUMBER_F32, NUMBER_F64, NUMBER_I32, NUMBER_BYTE, NUMBER_I16, NUMBER_E4M3 };
 enum use { USE_IN, USE_ADDED, USE_OUT }; /* out: poisoned before the launch */
 enum { TRAIN_OPERANDS = 10, TRAIN_ARGS = 160 };
 
@@ -84,7 +84,7 @@ struct train_maker {
 	train_make *make;
 };
 /* By file of kernels; NULL ends. */
-extern const struct train_maker makers_train_norm[], makers_train_rows[], makers_train_flat[],
+extern const struct train_maker makers_train_norm[], makers_train_rows[], makers_train_flat[], makers_train_fp8[],
 	makers_train_attention[], makers_train_states[], makers_step[];
 
 /* A matrix operand by the case's flags: plain, sliced or odd. Returns it for what else is to be said. */

@@ -53,6 +53,8 @@ static const struct gradient_way ways[] = {
 	{"full", ", recompute: full", false, false, 0},
 	{"fp32", ", precision: fp32", false, false, 2e-4},
 	{"tf32", ", precision: tf32", false, false, 2e-2}, /* factors of 11 bits; BF16's have 8 */
+	{"fp8", ", precision: fp8", false, false, 0.142}, /* a cosine of 0.99 */
+	{"fp8-full", ", precision: fp8, recompute: full", false, false, 0.142},
 	{"plain", ", attention: plain", false, false, 0},
 	{"alone", "", false, true, 0}, /* packed = unpacked */
 };

@@ -118,7 +118,12 @@ static enum status fill(struct gradient_bed *b, struct error *err)
 	struct weights_slot *slots = NULL;
 	struct named *names = NULL;
 	size_t count = 0;
-	enum status st = model_weight_slots(b->s.model, &slots, &names, &count, err);
+	enum status st = STATUS_OK;
+
+	if (b->s.model->fp8) /* what is quantized, from the same numbers */
+		st = model_load(b->s.model, back, &(struct model_source){.random = true, .seed = SEED}, err);
+	if (!st)
+		st = model_weight_slots(b->s.model, &slots, &names, &count, err);
 
 	for (size_t i = 0; !st && i < count; i++) {
 		struct random_fill f;

@@ -22,6 +22,7 @@ const struct ref_row *ref_find(const char *entry)
 						      ref_train_attention,
 						      ref_train_attention_f32,
 						      ref_train_flat,
+						      ref_train_fp8,
 						      ref_train_loss,
 						      ref_train_loss_f32,
 						      ref_train_norm,

@@ -30,7 +30,7 @@ bool ref_run(const char *entry, struct ref_grid grid, const void *args);
 extern const struct ref_row ref_attention_backward[], ref_attention_lists[], ref_attention_own[],
 	ref_attention_sparse[], ref_bnb4[], ref_collective[], ref_memory[], ref_data[], ref_decode[], ref_hbm[],
 	ref_link[], ref_operand[], ref_paged[], ref_skinny[], ref_step_rows[], ref_step_sample[],
-	ref_train_attention[], ref_train_attention_f32[], ref_train_flat[], ref_train_loss[],
+	ref_train_attention[], ref_train_attention_f32[], ref_train_fp8[], ref_train_flat[], ref_train_loss[],
 	ref_train_loss_f32[], ref_train_norm[], ref_train_norm_f32[], ref_train_rows[],
 	ref_train_rows_f32[], ref_train_states[]; /* NULL ends */
 

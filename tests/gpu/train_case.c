@@ -3,11 +3,12 @@
 #include "cases_train.h"
 #include <inttypes.h>
 #include <math.h>
+#include "model/tensor/tensor.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define F32_END "_f32"
 
-static const size_t sizes[] = {2, 4, 8, 4, 1, 2};
+static const size_t sizes[] = {2, 4, 8, 4, 1, 2, 1};
 
 uint64_t train_bytes(const struct operand *o)
 {
@@ -111,6 +112,8 @@ static double get(enum number type, const void *from, uint64_t i)
 		return ((const int32_t *)from)[i];
 	case NUMBER_I16:
 		return ((const int16_t *)from)[i];
+	case NUMBER_E4M3:
+		return (double)e4m3_to_f32(((const unsigned char *)from)[i]);
 	default:
 		return ((const unsigned char *)from)[i];
 	}
@@ -228,7 +231,7 @@ static void become_f32(struct train_build *b)
 /* The maker of the first `size` characters of an entry; NULL: there is none. */
 static const struct train_maker *find_maker(const char *entry, size_t size)
 {
-	const struct train_maker *const files[] = {makers_train_norm, makers_train_rows, makers_train_flat,
+	const struct train_maker *const files[] = {makers_train_norm, makers_train_rows, makers_train_flat, makers_train_fp8,
 						   makers_train_attention, makers_train_states, makers_step};
 
 	for (size_t f = 0; f < COUNT(files); f++)

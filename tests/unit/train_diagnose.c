@@ -74,6 +74,14 @@ static void a_step_that_stands_out_is_found(void **state)
 	assert_int_equal(planted(s, "the gradient is not a finite number"), FINDING_NOT_FINITE);
 	assert_true(finding_ends(FINDING_NOT_FINITE));
 	s = healthy(20);
+	s.overflows = 3;
+	s.overflow_at = "layer 7, inputs of down";
+	assert_int_equal(planted(s, "3 scales of FP8 are not finite, because numbers are not; the first are of layer 7, "
+				    "inputs of down"),
+			 FINDING_FP8_SATURATES);
+	assert_false(finding_ends(FINDING_FP8_SATURATES));
+	assert_non_null(strstr(finding_knob(FINDING_FP8_SATURATES), "fp8_layers"));
+	s = healthy(20);
 	s.grad_norm = 0;
 	assert_int_equal(planted(s, "every gradient is zero"), FINDING_ZERO_GRADIENT);
 	s = healthy(20);

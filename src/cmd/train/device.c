@@ -10,7 +10,7 @@
 #include "model/gpu/backend.h"
 #include "run/suite/target.h"
 
-enum { LEAST_CC = 80, LEAST_CUBLASLT = 12 };
+enum { LEAST_CC = 80, FP8_CC = 90, LEAST_CUBLASLT = 12 };
 static const char *const libs[] = {"cuda", "cublaslt", NULL};
 
 struct choice {
@@ -119,13 +119,33 @@ static enum status check_cpu_precision(const struct training *t, struct error *e
 {
 	const uint32_t precision = t->config.training.precision;
 
-	if (precision == CONFIG_PRECISION_AUTO || precision == CONFIG_PRECISION_FP32)
+	if (precision == CONFIG_PRECISION_AUTO || precision == CONFIG_PRECISION_FP32 ||
+	    (precision == CONFIG_PRECISION_FP8 && t->config.training.device == CONFIG_DEVICE_CPU))
 		return STATUS_OK;
+	if (precision == CONFIG_PRECISION_FP8)
+		return error_set_cause(
+			err, STATUS_UNAVAILABLE, CAUSE_UNSUPPORTED,
+			"training: precision: fp8 needs a GPU of sm_90 (Hopper); device: cpu computes the same, "
+			"more slowly than fp32");
 	return error_set_cause(
 		err, STATUS_UNAVAILABLE, CAUSE_UNSUPPORTED,
 		"training: precision: %s needs a GPU, and a CPU computes in float32: use precision: fp32 or "
 		"leave it out",
 		config_precision_name(precision));
+}
+
+/* cuBLASLt has FP8 with block scales only for this one. */
+static enum status check_gpu_precision(const struct training *t, const struct gpu *g, struct error *err)
+{
+	const double cc = gpu_get(g, GPU_FACT_cc, 0);
+
+	if (t->config.training.precision != CONFIG_PRECISION_FP8 || cc == FP8_CC)
+		return STATUS_OK;
+	return error_set_cause(
+		err, STATUS_UNAVAILABLE, CAUSE_UNSUPPORTED,
+		"training: precision: fp8 needs a GPU of sm_90 (Hopper), because cuBLASLt has FP8 with block "
+		"scales only for it; %s is sm_%.0f: use precision: bf16",
+		g->name, cc);
 }
 
 static enum status choose(struct choice *c, const struct training *t, const struct machine *m,
@@ -145,7 +165,9 @@ static enum status choose(struct choice *c, const struct training *t, const stru
 		text_copy(c->why, sizeof(c->why), why.text);
 		c->cause = CAUSE_UNSUPPORTED;
 	} else if (c->gpu) {
-		st = look_closer(c, t, err);
+		st = check_gpu_precision(t, c->gpu, err);
+		if (!st)
+			st = look_closer(c, t, err);
 	}
 	if (*c->why)
 		c->gpu = NULL;

@@ -7,6 +7,7 @@
 #include "model/generation/choice.h"
 #include "model/gpu/paged/lists.h"
 #include "model/gpu/paged/work.h"
+#include "model/tensor/fp8.h"
 #include "model/tensor/matrix.h"
 
 void cost_touch(struct backend *back, const struct mat *m, double times)
@@ -217,6 +218,43 @@ enum status workspace_e4m3(struct backend *back, const struct gemm *g, struct ma
 	if (!st)
 		st = arena_mat(back->arena, MEM_WORKSPACE, rows, "rows of a GEMM in E4M3", err);
 	rows->scales = scales_of_rows(scale.data, rows->cols);
+	return st;
+}
+
+void cost_quantize(struct backend *back, const struct mat *from)
+{
+	cost_touch(back, from, 1);
+	back->cost.bytes += 2 * (double)(from->rows * from->cols);
+}
+
+enum status workspace_fp8_numbers(struct backend *back, const struct gemm *g, struct mat *a, struct mat *b,
+				  struct error *err)
+{
+	enum status st;
+
+	*a = (struct mat){.rows = g->a.rows, .cols = g->a.cols, .dtype = DTYPE_F32};
+	*b = (struct mat){.rows = g->b.rows, .cols = g->b.cols, .dtype = DTYPE_F32};
+	st = arena_mat(back->arena, MEM_WORKSPACE, a, "input of a GEMM in FP8", err);
+	return st ? st : arena_mat(back->arena, MEM_WORKSPACE, b, "weights of a GEMM in FP8", err);
+}
+
+bool workspace_fp8_has(const struct mat *x, bool along_rows)
+{
+	return x->e4m3 && !along_rows && fp8_is_rows(x->e4m3) && x->e4m3->cols == x->cols &&
+	       x->e4m3->rows == x->rows;
+}
+
+enum status workspace_fp8_rows(struct backend *back, const struct mat *x, bool along_rows, struct mat *q,
+			       struct error *err)
+{
+	const int64_t rows = along_rows ? x->cols : x->rows, k = along_rows ? x->rows : x->cols;
+	struct mat scale = {.rows = fp8_tiles(k), .cols = rows, .dtype = DTYPE_F32};
+	enum status st = arena_mat(back->arena, MEM_WORKSPACE, &scale, "scales of a GEMM in FP8", err);
+
+	*q = (struct mat){.rows = rows, .cols = k, .dtype = DTYPE_E4M3};
+	if (!st)
+		st = arena_mat(back->arena, MEM_WORKSPACE, q, "operand of a GEMM in FP8", err);
+	q->scales = fp8_scales_of_rows(scale.data, rows);
 	return st;
 }
 

@@ -45,6 +45,16 @@ void cost_paged(struct backend *back, const struct attention *at, const struct p
 enum status workspace_blocks(struct backend *back, const struct gemm *g, struct mat *room, struct error *err);
 /* GPU only: rows of a GEMM with E4M3 weights in E4M3, with their factors. */
 enum status workspace_e4m3(struct backend *back, const struct gemm *g, struct mat *rows, struct error *err);
+/* Reads weights once and writes them twice in E4M3. */
+void cost_quantize(struct backend *back, const struct mat *from);
+/* GPU only: whether an operand of a GEMM in FP8 has a copy in E4M3 along k; room for one otherwise, with its
+ * rows along k. along_rows: k is x's rows. */
+bool workspace_fp8_has(const struct mat *x, bool along_rows);
+enum status workspace_fp8_rows(struct backend *back, const struct mat *x, bool along_rows, struct mat *q,
+			       struct error *err);
+/* CPU only: the operands of a GEMM in FP8, as numbers. */
+enum status workspace_fp8_numbers(struct backend *back, const struct gemm *g, struct mat *a, struct mat *b,
+				  struct error *err);
 /* GPU only: memory that double quantization needs besides the result. rows 0: none. */
 enum status workspace_quantize(struct backend *back, const struct stored *to, struct mat *room,
 			       struct error *err);

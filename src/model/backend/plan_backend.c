@@ -3,6 +3,7 @@
  * name; tests/unit/model_plan.c and model_gpu.c compare a step of both with the plan. */
 #include "kernel/train/rows.h"
 #include "model/backend/cost.h"
+#include "model/cpu/fp8.h"
 #include "model/cpu/invariant/quantised_gemm.h"
 #include "model/backend/plan_backend.h"
 
@@ -47,19 +48,42 @@ static enum status plan_zero(struct backend *back, struct mat x, struct error *e
 	return touch(back, &x, 1);
 }
 
-static enum status plan_gemm(struct backend *back, const struct gemm *g, struct error *err)
+static enum status plan_fp8(struct backend *back, const struct gemm *g, struct error *err)
 {
-	const struct arena_mark mark = arena_mark(back->arena);
 	struct mat room;
 	enum status st = STATUS_OK;
 
+	if (!workspace_fp8_has(&g->a, g->trans_a))
+		st = workspace_fp8_rows(back, &g->a, g->trans_a, &room, err);
+	if (!st && !fp8_is_weight(&g->b) && !workspace_fp8_has(&g->b, !g->trans_b))
+		st = workspace_fp8_rows(back, &g->b, !g->trans_b, &room, err);
+	return st;
+}
+
+static enum status plan_gemm(struct backend *back, const struct gemm *g, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct mat room, more;
+	enum status st = STATUS_OK;
+
 	cost_gemm(back, g);
-	if (cpu_blocks_of(g->b.dtype))
+	if (back->kind == BACKEND_CPU && cpu_takes_fp8(g))
+		st = workspace_fp8_numbers(back, g, &room, &more, err);
+	else if (cpu_takes_fp8(g))
+		st = plan_fp8(back, g, err);
+	else if (cpu_blocks_of(g->b.dtype))
 		st = workspace_blocks(back, g, &room, err);
 	else if (back->kind == BACKEND_GPU && g->b.dtype == DTYPE_E4M3)
 		st = workspace_e4m3(back, g, &room, err);
 	arena_reset(back->arena, &mark);
 	return st;
+}
+
+static enum status plan_quantize_e4m3(struct backend *back, struct mat from, struct mat to,
+				      struct mat transposed, int32_t *overflows, struct error *err)
+{
+	cost_quantize(back, &from);
+	return STATUS_OK;
 }
 
 static enum status plan_embed(struct backend *back, const struct batch *b, struct mat table, struct mat x,
@@ -321,6 +345,7 @@ static const struct ops plan_ops = {
 	.random = plan_random,
 	.zero = plan_zero,
 	.gemm = plan_gemm,
+	.quantize_e4m3 = plan_quantize_e4m3,
 	.embed = plan_embed,
 	.embed_bwd = plan_embed_bwd,
 	.rmsnorm = plan_rmsnorm,

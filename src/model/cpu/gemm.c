@@ -3,6 +3,7 @@
  * GEMM on a CPU. Each thread computes some rows or columns of the result, with single-threaded OpenBLAS, or
  * with the loops here if OpenBLAS is missing or the type is double.
  */
+#include "model/cpu/fp8.h"
 #include "model/cpu/invariant/quantised_gemm.h"
 #include "model/cpu/real.h"
 #include "model/cpu/invariant/row_gemm.h"
@@ -123,25 +124,39 @@ static void gemm_part(void *arg, int64_t first, int64_t last, unsigned thread)
 	cpu_product(part->cpu, &p);
 }
 
-static enum status multiply(struct backend *back, const struct gemm *g, struct error *err)
+static enum status multiply_numbers(struct backend *back, const struct gemm *g, struct error *err)
 {
 	struct part part = {.cpu = cpu_of(back), .g = g};
 	double bytes = 4.0 * (double)(g->a.rows * g->a.cols + g->b.rows * g->b.cols + g->d.rows * g->d.cols);
 
+	if (g->a.dtype != REAL_DTYPE || g->b.dtype != REAL_DTYPE || g->d.dtype != REAL_DTYPE)
+		return error_set(err, STATUS_BUG, "a GEMM of types that the CPU does not support");
+	part.columns = g->d.cols > g->d.rows;
+	cpu_parts(back, part.columns ? g->d.cols : g->d.rows, GRAIN, bytes, gemm_part, &part);
+	return STATUS_OK;
+}
+
+#ifndef MODEL_REAL_F64
+enum status cpu_gemm_numbers(struct backend *back, const struct gemm *g, struct error *err)
+{
+	return multiply_numbers(back, g, err);
+}
+#endif
+
+static enum status multiply(struct backend *back, const struct gemm *g, struct error *err)
+{
 	if (cpu_blocks_of(g->b.dtype))
 		return cpu_gemm_blocks(back, g, err);
 #ifndef MODEL_REAL_F64
+	if (cpu_takes_fp8(g))
+		return cpu_gemm_fp8(back, g, err);
 	if (back->invariant && cpu_rows_take(g)) {
 		cpu_gemm_rows(back, g);
 		return STATUS_OK;
 	}
 #endif
-	if (g->a.dtype != REAL_DTYPE || g->b.dtype != REAL_DTYPE || g->d.dtype != REAL_DTYPE)
-		return error_set(err, STATUS_BUG, "a GEMM of types that the CPU does not support");
 	cost_gemm(back, g);
-	part.columns = g->d.cols > g->d.rows;
-	cpu_parts(back, part.columns ? g->d.cols : g->d.rows, GRAIN, bytes, gemm_part, &part);
-	return STATUS_OK;
+	return multiply_numbers(back, g, err);
 }
 
 enum status cpu_gemm(struct backend *back, const struct gemm *g, struct error *err)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "model/cpu/fp8.h"
 #include "model/cpu/invariant/quantised_gemm.h"
 #include "model/cpu/real.h"
 
@@ -19,6 +20,7 @@ const struct ops cpu_ops = {
 	.zero = cpu_zero,
 #ifndef MODEL_REAL_F64
 	.pack = cpu_pack,
+	.quantize_e4m3 = cpu_quantize_e4m3,
 #endif
 	.gemm = cpu_gemm,
 	.embed = cpu_embed,

@@ -23,7 +23,7 @@ static bool is_stored(const struct layer *l, const struct layer_tensor *t)
 {
 	const struct linear *linear = layer_linear_of(l, t);
 
-	return linear && linear->stored_count;
+	return linear && (linear->stored_count || linear_is_quantized(linear));
 }
 
 /* For a name that the shape has. model/shape/tensor_names.h and LAYER_TENSORS name the same tensors. to->rows

@@ -3,13 +3,15 @@
 #include <stdlib.h>
 #include "model/backend/cost.h"
 #include "model/decoder/head.h"
+#include "model/tensor/fp8.h"
 #include "model/tensor/matrix.h"
 
 enum status saved_create(struct saved *saved, const struct model *m, enum recompute mode, struct error *err)
 {
 	*saved = (struct saved){.mode = mode};
 	saved->layer = calloc((size_t)m->shape.layers, sizeof(*saved->layer));
-	if (!saved->layer)
+	saved->fp8 = calloc((size_t)m->shape.layers, sizeof(*saved->fp8));
+	if (!saved->layer || !saved->fp8)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for a table of layers");
 	return STATUS_OK;
@@ -18,6 +20,7 @@ enum status saved_create(struct saved *saved, const struct model *m, enum recomp
 void saved_release(struct saved *saved)
 {
 	free(saved->layer);
+	free(saved->fp8);
 	*saved = (struct saved){0};
 }
 
@@ -119,6 +122,55 @@ static struct mat *field_of(struct layer_saved *s, const struct field *f)
 	return (struct mat *)((uint8_t *)s + f->at);
 }
 
+/* The copy of `of` in E4M3, in the common place. */
+static void share_fp8(struct mat *of, struct mat *copy, const struct mat *room, const struct mat *scales,
+		      int32_t *overflows)
+{
+	*copy = *room;
+	copy->rows = of->rows;
+	copy->cols = copy->ld = of->cols;
+	copy->scales = fp8_scales_of_rows(scales->data, of->rows);
+	copy->overflows = overflows;
+	of->e4m3 = copy;
+}
+
+static int32_t *counter(const struct linear *l, bool gradients)
+{
+	return l->overflows ? l->overflows + gradients : NULL;
+}
+
+/* Lets the norms and SwiGLU quantize their results. A tile of SwiGLU's gradient must not have parts of gate
+ * and of up. */
+static enum status place_fp8_copies(const struct pass *p, struct error *err)
+{
+	const struct shape *s = &p->model->shape;
+	const int64_t rows = p->batch->tokens, most = s->hidden > 2 * s->ffn ? s->hidden : 2 * s->ffn;
+	struct mat room = {.rows = rows, .cols = most, .dtype = DTYPE_E4M3};
+	struct mat scales = {.rows = rows, .cols = fp8_tiles(most), .dtype = DTYPE_F32};
+	enum status st;
+
+	if (!p->model->fp8 || p->back->kind != BACKEND_GPU)
+		return STATUS_OK;
+	st = arena_mat(p->back->arena, MEM_SCRATCH, &room, "inputs of GEMMs in FP8", err);
+	if (!st)
+		st = arena_mat(p->back->arena, MEM_SCRATCH, &scales, "scales of these inputs", err);
+	for (int64_t i = 0; !st && i < s->layers; i++) {
+		const struct layer *l = &p->model->layer[i];
+		struct layer_saved *saved = &p->saved->layer[i];
+		struct layer_fp8 *copy = &p->saved->fp8[i];
+
+		if (!l->qkv.is_fp8) /* all linear layers of a layer are, or none */
+			continue;
+		share_fp8(&saved->n1, &copy->n1, &room, &scales, counter(&l->qkv, false));
+		share_fp8(&saved->n2, &copy->n2, &room, &scales, counter(&l->gate_up, false));
+		share_fp8(&saved->h, &copy->h, &room, &scales, counter(&l->down, false));
+		if (s->ffn % FP8_TILE == 0)
+			share_fp8(&saved->gate_up, &copy->gate_up, &room, &scales,
+				  counter(&l->gate_up, true));
+	}
+	return st;
+}
+
 /* A matrix that is not saved exists once, shared by all layers. */
 static enum status place_saved(const struct pass *p, struct error *err)
 {
@@ -152,7 +204,9 @@ static enum status place_saved(const struct pass *p, struct error *err)
 		place_tails(p->model, &saved->layer[layer]);
 	saved->out =
 		(struct mat){.rows = p->batch->tokens, .cols = p->model->shape.hidden, .dtype = back->dtype};
-	return st ? st : arena_mat(back->arena, MEM_SAVED, &saved->out, "output of the layers", err);
+	if (!st)
+		st = arena_mat(back->arena, MEM_SAVED, &saved->out, "output of the layers", err);
+	return st ? st : place_fp8_copies(p, err);
 }
 
 static struct layer_run run_of(const struct pass *p)

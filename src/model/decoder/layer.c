@@ -145,6 +145,13 @@ static bool h_comes_of_gradient(const struct layer_run *run, const struct layer 
 	return run->recompute != RECOMPUTE_NONE && linear_has_halves(&l->down);
 }
 
+/* Without its copy for GEMMs in FP8, which none will read. */
+static struct mat alone(struct mat m)
+{
+	m.e4m3 = NULL;
+	return m;
+}
+
 /* Recomputes what forward did not save. */
 static enum status make_again(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
 			      struct error *err)
@@ -157,11 +164,11 @@ static enum status make_again(const struct layer_run *run, const struct layer *l
 	if (run->recompute == RECOMPUTE_FULL) {
 		st = forward_to_gate_up(run, l, s, err);
 	} else {
-		st = norm(run, &l->norm1, s->x, s->n1, s->rstd1, err);
+		st = norm(run, &l->norm1, s->x, alone(s->n1), s->rstd1, err);
 		if (!st)
-			st = norm(run, &l->norm2, s->x2, s->n2, s->rstd2, err);
+			st = norm(run, &l->norm2, s->x2, alone(s->n2), s->rstd2, err);
 	}
-	return st || h_comes_of_gradient(run, l) ? st : back->ops->swiglu(back, s->gate_up, s->h, err);
+	return st || h_comes_of_gradient(run, l) ? st : back->ops->swiglu(back, s->gate_up, alone(s->h), err);
 }
 
 static enum status scratch(const struct layer_run *run, int64_t cols, int64_t tail, struct mat *m,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/bnb4/bnb4_kernels.h"
 #include "model/cpu/invariant/quantised_gemm.h"
+#include "model/tensor/fp8.h"
 #include "model/tensor/matrix.h"
 #include "model/decoder/layer_tensors.h"
 
@@ -154,6 +155,34 @@ static enum status place_block(struct backend *back, struct linear *l, const cha
 	return st;
 }
 
+static enum status place_fp8_mat(struct backend *back, struct mat *m, int64_t rows, int64_t cols,
+				 const char *name, struct error *err)
+{
+	struct mat scale = {.rows = 1, .cols = fp8_weight_scales(rows, cols), .dtype = DTYPE_F32};
+	enum status st;
+
+	*m = (struct mat){.rows = rows, .cols = cols, .dtype = DTYPE_E4M3};
+	st = arena_mat(back->arena, MEM_WEIGHTS, m, name, err);
+	if (!st)
+		st = arena_mat(back->arena, MEM_WEIGHTS, &scale, name, err);
+	m->scales = fp8_scales_of_weights(scale.data, cols);
+	return st;
+}
+
+/* W in E4M3 and transposed. A trained W has its place in the flat vector too. */
+static enum status place_fp8(struct model *m, struct backend *back, struct linear *l, const char *name,
+			     struct error *err)
+{
+	enum status st = place_fp8_mat(back, &l->fp8, l->out, l->in, name, err);
+
+	if (!st)
+		st = place_fp8_mat(back, &l->fp8_transposed, l->in, l->out, name, err);
+	if (params_find(&m->params, name))
+		return st ? st : place(m, back, &l->w, l->out, l->in, name, back->dtype, err);
+	l->w = (struct weight){.w = l->fp8};
+	return st;
+}
+
 /* A linear layer whose W is read from a slot: places the stored form of its tensors, which are parts `first`
  * and following of the table. */
 static enum status place_stored(struct model *m, struct backend *back, int64_t layer, struct linear *l,
@@ -209,6 +238,10 @@ static enum status place_layer(struct model *m, struct backend *back, int64_t la
 		}
 		if (m->extended && map && map->adapters) {
 			st = place_block(back, map, name, err);
+			continue;
+		}
+		if (map && map->is_fp8) {
+			st = place_fp8(m, back, map, name, err);
 			continue;
 		}
 		st = place(m, back, layer_weight(&m->layer[layer], &t[i]), rows, cols, name,

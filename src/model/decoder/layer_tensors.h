@@ -56,7 +56,6 @@ static inline struct linear *layer_linear(const struct layer *l, size_t linear)
 {
 	return (struct linear *)((uint8_t *)l + linear);
 }
-
 /* Names in the table of parameters; part: A or B. */
 void tensor_name(char out[PARAM_NAME], int64_t layer, const char *below);
 void lora_name(char out[PARAM_NAME], int64_t layer, enum peft_target target, char part);

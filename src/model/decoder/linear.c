@@ -144,12 +144,19 @@ static enum status up(const struct linear_run *run, const struct linear *l, stru
 	return st;
 }
 
+/* Where the scales of inputs that are not finite are counted, or of gradients. */
+static int32_t *count_at(const struct linear *l, bool gradients)
+{
+	return l->overflows ? l->overflows + gradients : NULL;
+}
+
 static enum status base(const struct linear_run *run, const struct linear *l, struct mat x, struct mat c,
 			struct mat bias, struct mat y, struct error *err)
 {
 	const struct gemm g = {
 		.a = x,
-		.b = l->w.w,
+		.b = l->is_fp8 ? l->fp8 : l->w.w,
+		.overflows = count_at(l, false),
 		.c = c,
 		.d = y,
 		.bias = bias,
@@ -241,7 +248,8 @@ enum status linear_forward_swiglu(const struct linear_run *run, const struct lin
 {
 	const struct gemm g = {
 		.a = x,
-		.b = l->w.w,
+		.b = l->is_fp8 ? l->fp8 : l->w.w,
+		.overflows = count_at(l, false),
 		.d = y,
 		.bias = l->bias.w,
 		.trans_b = true,
@@ -329,6 +337,44 @@ static enum status adapters_bwd(const struct linear_run *run, const struct linea
 	return st;
 }
 
+/* dx = or += dy W. In FP8 W is read transposed, because rows of both operands run along k there. */
+static enum status base_bwd(const struct linear_run *run, const struct linear *l, struct mat dy, bool add,
+			    struct mat dx, struct error *err)
+{
+	const struct gemm g = {
+		.a = dy,
+		.b = l->fp8_transposed,
+		.c = dx,
+		.d = dx,
+		.trans_b = true,
+		.alpha = 1,
+		.beta = add ? 1 : 0,
+		.overflows = count_at(l, true),
+	};
+
+	return l->is_fp8 ? run->back->ops->gemm(run->back, &g, err)
+			 : product(run->back, dy, false, l->w.w, false, 1, add ? 1 : 0, dx, err);
+}
+
+/* dW += dy' x */
+static enum status base_trained(const struct linear_run *run, const struct linear *l, struct mat x,
+				struct mat dy, struct error *err)
+{
+	const struct gemm g = {
+		.a = dy,
+		.b = x,
+		.c = l->w.grad,
+		.d = l->w.grad,
+		.trans_a = true,
+		.alpha = 1,
+		.beta = 1,
+		.fp8 = l->is_fp8,
+		.overflows = count_at(l, true),
+	};
+
+	return run->back->ops->gemm(run->back, &g, err);
+}
+
 bool linear_has_halves(const struct linear *l)
 {
 	return linear_tail(l) || !l->adapters;
@@ -338,12 +384,14 @@ enum status linear_backward_input(const struct linear_run *run, const struct lin
 				  struct mat dx, struct error *err)
 {
 	const struct mat wide = with_tail(l, &dy);
-	const struct mat w = linear_tail(l) ? mat_cols(&l->block, 0, l->in) : l->w.w;
-	enum status st = STATUS_OK;
+	enum status st;
 
-	if (linear_tail(l))
-		st = up_bwd(run, l, dy, mat_cols(&wide, l->out, linear_tail(l)), err);
-	return st || !dx.rows ? st : product(run->back, wide, false, w, false, 1, 0, dx, err);
+	if (!linear_tail(l))
+		return dx.rows ? base_bwd(run, l, dy, false, dx, err) : STATUS_OK;
+	st = up_bwd(run, l, dy, mat_cols(&wide, l->out, linear_tail(l)), err);
+	return st || !dx.rows
+		       ? st
+		       : product(run->back, wide, false, mat_cols(&l->block, 0, l->in), false, 1, 0, dx, err);
 }
 
 enum status linear_backward_trained(const struct linear_run *run, const struct linear *l, struct mat x,
@@ -360,7 +408,7 @@ enum status linear_backward_trained(const struct linear_run *run, const struct l
 				    l->a.grad, err);
 	}
 	if (l->w.grad.rows)
-		st = product(back, dy, true, x, false, 1, 1, l->w.grad, err);
+		st = base_trained(run, l, x, dy, err);
 	if (!st && l->bias.grad.rows)
 		st = back->ops->column_sum(back, dy, l->bias.grad, err);
 	return st;
@@ -379,7 +427,7 @@ enum status linear_backward(const struct linear_run *run, const struct linear *l
 	if (first)
 		st = adapters_bwd(run, l, x, u, dy, dx, false, err);
 	if (!st && dx.rows)
-		st = product(run->back, dy, false, l->w.w, false, 1, first ? 1 : 0, dx, err);
+		st = base_bwd(run, l, dy, first, dx, err);
 	if (!st)
 		st = linear_backward_trained(run, l, x, u, dy, err);
 	return st || first ? st : adapters_bwd(run, l, x, u, dy, dx, true, err);
@@ -401,6 +449,18 @@ enum status linear_merge(struct backend *back, struct linear *l, struct error *e
 	if (!st)
 		l->adapters = 0;
 	return st;
+}
+
+bool linear_is_quantized(const struct linear *l)
+{
+	return l->is_fp8 && !l->w.master.rows;
+}
+
+enum status linear_quantize(struct backend *back, const struct linear *l, struct error *err)
+{
+	if (!l->is_fp8 || !l->w.master.rows)
+		return STATUS_OK;
+	return back->ops->quantize_e4m3(back, l->w.w, l->fp8, l->fp8_transposed, count_at(l, false), err);
 }
 
 enum status linear_clear(struct backend *back, const struct linear *l, struct error *err)

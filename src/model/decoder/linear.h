@@ -38,6 +38,11 @@ struct linear {
 	 */
 	struct stored stored[STORED_MOST];
 	int stored_count;
+	/* W in E4M3 with block scales, and transposed, if this layer computes in FP8; else rows 0. A frozen w
+	 * is fp8 itself. */
+	struct mat fp8, fp8_transposed;
+	int32_t *overflows; /* FP8 only, device memory [2]: counts of inputs, and of gradients */
+	bool is_fp8;
 	int64_t rank;	    /* of all owners together */
 	int64_t owner_rank; /* of each owner; 0: one adapter, which every row uses */
 	struct mat ratio;   /* F32 [owners, out]: DoRA's ratio of each row of W; rows 0: no DoRA */
@@ -84,6 +89,10 @@ bool linear_is_trained(const struct linear *l);
 int64_t linear_tail(const struct linear *l);
 /* W += s B A for a frozen W, for generation. The layer then has no adapters. */
 enum status linear_merge(struct backend *back, struct linear *l, struct error *err);
+/* Whether a frozen W is E4M3 with scales of blocks: numbers are quantized when they are loaded. */
+bool linear_is_quantized(const struct linear *l);
+/* Makes the copies in E4M3 of a trained W. Otherwise no effect. */
+enum status linear_quantize(struct backend *back, const struct linear *l, struct error *err);
 /* In fused form: sets the places of the block without a B to 0, once. Otherwise no effect. */
 enum status linear_clear(struct backend *back, const struct linear *l, struct error *err);
 /* In fused form: appends the places of A and each B in the block to `live`. Otherwise no effect. */

@@ -2,6 +2,7 @@
 #include "model/gpu/backend.h"
 #include <stdlib.h>
 #include "gpu/matmul/skinny.h"
+#include "model/gpu/fp8.h"
 #include "model/gpu/gemm.h"
 #include "model/gpu/internal.h"
 #include "model/gpu/paged/lists.h"
@@ -43,6 +44,8 @@ static enum status open_all(struct gpu_state *g, struct error *err)
 		st = staging_create(&g->staging, g->device, g->stream, err);
 	if (!st)
 		st = gemm_plans_create(&g->products, g, err);
+	if (!st)
+		st = gpu_check_fp8(g, err);
 	if (!st)
 		st = few_rows_open(g, err);
 	if (!st)

@@ -8,6 +8,7 @@
 #include "gpu/attention/work_order.h"
 #include "model/gpu/attention_internal.h"
 #include "model/gpu/internal.h"
+#include "model/tensor/fp8.h"
 
 enum { CLASSES = 64, TOGETHER = 64 };
 
@@ -26,22 +27,25 @@ void filling_release(struct filling **out)
 	*out = NULL;
 }
 
-/* The number of rows after padding. Several documents of equal length are not padded, because every full
- * batch has the same number. A single document may have any length, so it is padded. */
+/* The number of rows after padding. In FP8 it is a multiple of 16, which GEMMs need. Several documents of
+ * equal length are not padded, because every full batch has the same number. A single document may have any
+ * length, so it is padded. */
 static int64_t filled_rows(const struct gpu_state *g, const struct batch *b)
 {
 	const int64_t first = b->doc_start[1];
+	const int64_t least =
+		g->options.fp8 ? (b->tokens + FP8_MULTIPLE - 1) / FP8_MULTIPLE * FP8_MULTIPLE : b->tokens;
 	int64_t step = (g->rows_most / CLASSES + TOGETHER - 1) / TOGETHER * TOGETHER, up;
 	bool alike = b->docs > 1 || b->tokens == g->rows_most;
 
 	for (int64_t i = 0; alike && i < b->docs; i++)
 		alike = b->doc_start[i + 1] - b->doc_start[i] == first;
 	if (!g->rows_most || alike)
-		return b->tokens;
+		return least;
 	step = step > TOGETHER ? step : TOGETHER;
 	up = (b->tokens + step - 1) / step * step;
 	up = up < g->rows_most ? up : g->rows_most;
-	return up > b->tokens ? up : b->tokens;
+	return up > least ? up : least;
 }
 
 static enum status make_room(struct filling **out, int64_t rows, int64_t docs, struct error *err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GEMMs by cuBLASLt. Each shape has a plan, made when it first occurs. */
 #include <stdlib.h>
+#include "model/gpu/fp8.h"
 #include "model/gpu/gemm.h"
 
 /* WORTH_TIMES: a GEMM that uses the choice of a similar one is timed itself once it has run so often that
@@ -83,9 +84,8 @@ static enum status shape_of(struct matmul_shape *s, const struct gemm *g, enum g
 	memset(s, 0, sizeof(*s));
 	if (!type_of(g->a.dtype, &s->a) || !type_of(g->b.dtype, &s->b) || !type_of(g->d.dtype, &s->d) ||
 	    s->d == MATMUL_E4M3 || (s->a == MATMUL_E4M3) != (s->b == MATMUL_E4M3))
-		return error_set(
-			err, STATUS_UNSUPPORTED,
-			"a GPU's GEMMs support only BF16 and F32, and for generation on sm_90 weights in E4M3");
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "a GPU's GEMMs support only BF16 and F32, and on sm_90 operands in E4M3");
 	if (g->beta != 0 && g->c.ld != g->d.ld)
 		return error_set(err, STATUS_BUG, "a GEMM is added to a matrix with another row pitch");
 	s->compute = precision == GPU_PRECISION_TF32 ? MATMUL_COMPUTE_TF32 : MATMUL_COMPUTE_F32;
@@ -102,7 +102,10 @@ static enum status shape_of(struct matmul_shape *s, const struct gemm *g, enum g
 	s->accumulate = g->beta != 0;
 	s->align_bytes = gemm_alignment(g);
 	s->cluster_most = CLUSTER_MOST;
-	if (s->a == MATMUL_E4M3) {
+	if (s->a == MATMUL_E4M3 && fp8_is_rows(&g->a)) {
+		s->scale_a = MATMUL_SCALE_VEC128;
+		s->scale_b = fp8_is_weight(&g->b) ? MATMUL_SCALE_BLOCK128 : MATMUL_SCALE_VEC128;
+	} else if (s->a == MATMUL_E4M3) {
 		s->scale_a = s->scale_b = MATMUL_SCALE_ROW;
 		s->fast_accumulate = true;
 	}
@@ -325,6 +328,8 @@ enum status gpu_gemm(struct backend *back, const struct gemm *g, struct error *e
 	cost_gemm(back, g);
 	if (st)
 		return st;
+	if (gpu_takes_fp8(g))
+		return gpu_gemm_fp8(back, g, before, err);
 	if (!few_rows_take(gpu_of(back), g))
 		return gemm_plans_run(back, g, before, err);
 	st = gpu_part_flop(back, GPU_PART_THIN, before, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Norms and RoPE by assay's kernels (kernel/train/rmsnorm_rope.h). */
 #include "kernel/train/rmsnorm_rope.h"
-#include "model/gpu/internal.h"
+#include "model/gpu/fp8.h"
 
 static enum status check_norm(int64_t cols, struct error *err)
 {
@@ -46,6 +46,8 @@ enum status gpu_rmsnorm(struct backend *back, struct mat x, struct mat w, float 
 	enum status st = check_norm(x.cols, err);
 
 	cost_touch(back, &x, 2);
+	if (!st && y.e4m3 && fp8_is_rows(y.e4m3))
+		return gpu_rmsnorm_fp8(back, &x, &w, eps, &y, &rstd, err);
 	if (!st && (y.e4m3 || (x.rows <= GPU_FEW_ROWS && x.dtype == DTYPE_BF16)))
 		return gpu_step_rmsnorm(back, x, w, eps, y, rstd, err);
 	return st ? st

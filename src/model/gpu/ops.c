@@ -4,7 +4,7 @@
 #include "kernel/train/cross_entropy.h"
 #include "kernel/train/rows.h"
 #include "model/tensor/dtype.h"
-#include "model/gpu/internal.h"
+#include "model/gpu/fp8.h"
 #include "model/gpu/paged/lists.h"
 
 static uint64_t bytes_of(const struct mat *m, int64_t elements)
@@ -142,6 +142,8 @@ static enum status gpu_swiglu(struct backend *back, struct mat gate_up, struct m
 	const struct train_swiglu_args args = swiglu_args(gate_up, h);
 
 	cost_touch(back, &h, 3);
+	if (h.e4m3 && fp8_is_rows(h.e4m3))
+		return gpu_swiglu_fp8(back, &gate_up, &h, NULL, h.e4m3, err);
 	if (h.e4m3 || (h.rows <= GPU_FEW_ROWS && h.dtype == DTYPE_BF16))
 		return gpu_step_swiglu(back, gate_up, h, err);
 	return gpu_over(back, GPU_KERNEL_SWIGLU, h.rows, h.cols, &args, err);
@@ -157,6 +159,8 @@ static enum status gpu_swiglu_bwd(struct backend *back, struct mat dh, struct ma
 		args.ld_h_again = args.ld_h;
 	}
 	cost_touch(back, &dh, again ? 6 : 5);
+	if (gate_up.e4m3)
+		return gpu_swiglu_fp8(back, &gate_up, &dh, again ? &dh : NULL, gate_up.e4m3, err);
 	return gpu_over(back, GPU_KERNEL_SWIGLU_BWD, dh.rows, dh.cols, &args, err);
 }
 
@@ -261,6 +265,7 @@ const struct ops gpu_ops = {
 	.random = gpu_random,
 	.zero = gpu_zero,
 	.gemm = gpu_gemm,
+	.quantize_e4m3 = gpu_quantize_e4m3,
 	.embed = gpu_embed,
 	.embed_bwd = gpu_embed_bwd,
 	.rmsnorm = gpu_rmsnorm,

@@ -78,6 +78,7 @@ struct mat {
 	/* BF16 activations of a GPU: the same rows in E4M3, written with these by rmsnorm and swiglu and read
 	 * by GEMMs with E4M3 weights; views have none. NULL: none. */
 	const struct mat *e4m3;
+	int32_t *overflows; /* of such a copy: where its scales that are not finite are counted, or NULL */
 	int64_t rows, cols, ld;
 	enum dtype dtype;
 	bool panels; /* quantized weights, packed for a CPU's GEMMs (model/cpu/invariant/quantised_gemm.h) */

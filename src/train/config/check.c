@@ -114,16 +114,76 @@ static bool precision_contradicts(const struct config *c)
 	       t->bf16 != computes_bf16(c);
 }
 
+/* Reads "7" or "2-25". False: it is neither. */
+static bool read_layers(const char *word, uint64_t *first, uint64_t *last)
+{
+	unsigned long long from, to;
+	int end = 0, more = 0;
+
+	if (sscanf(word, "%6llu%n", &from, &end) != 1 || word[0] < '0' || word[0] > '9')
+		return false;
+	to = from;
+	if (word[end] == '-' && (word[end + 1] < '0' || word[end + 1] > '9' ||
+				 sscanf(word + end + 1, "%6llu%n", &to, &more) != 1))
+		return false;
+	*first = from;
+	*last = to;
+	return !word[end + (more ? 1 + more : 0)] && from <= to;
+}
+
+static enum status check_fp8(const struct config *c, struct error *err)
+{
+	const struct opt_words *words = &c->training.fp8_layers;
+	uint64_t first, last;
+	char why[160];
+
+	if (c->training.precision == CONFIG_PRECISION_FP8 && c->model.load_in_4bit)
+		return refuse(c, "model", "load_in_4bit",
+			      "precision: fp8 stores the same weights in E4M3; use one of the two", err);
+	if (words->count && c->training.precision != CONFIG_PRECISION_FP8)
+		return refuse(c, "training", "fp8_layers", "it has an effect only with precision: fp8", err);
+	for (size_t i = 0; i < words->count; i++)
+		if (!read_layers(words->word[i], &first, &last)) {
+			snprintf(why, sizeof(why),
+				 "\"%.40s\" is neither a layer, such as 7, nor a range, such as 2-25",
+				 words->word[i]);
+			return refuse(c, "training", "fp8_layers", why, err);
+		}
+	return STATUS_OK;
+}
+
+enum status config_check_layers(const struct config *c, int64_t layers, struct error *err)
+{
+	const struct opt_words *words = &c->training.fp8_layers;
+	uint64_t first, last;
+	char why[160];
+
+	for (size_t i = 0; i < words->count; i++)
+		if (read_layers(words->word[i], &first, &last) && last >= (uint64_t)layers) {
+			snprintf(why, sizeof(why), "the model has no layer %llu; its layers are 0 to %lld",
+				 (unsigned long long)last, (long long)layers - 1);
+			return refuse(c, "training", "fp8_layers", why, err);
+		}
+	return STATUS_OK;
+}
+
+bool config_layer_fp8(const struct config *c, int64_t i)
+{
+	const struct opt_words *words = &c->training.fp8_layers;
+	uint64_t first, last;
+
+	if (c->training.precision != CONFIG_PRECISION_FP8)
+		return false;
+	for (size_t k = 0; k < words->count; k++)
+		if (read_layers(words->word[k], &first, &last) && (uint64_t)i >= first && (uint64_t)i <= last)
+			return true;
+	return !words->count;
+}
+
 static enum status check_precision(const struct config *c, struct error *err)
 {
 	const uint32_t attention = c->training.attention;
 
-	if (c->training.precision == CONFIG_PRECISION_FP8)
-		return refuse(
-			c, "training", "precision",
-			"fp8 needs linear layers in FP8 (E4M3), forward and backward, and training has none; use "
-			"bf16",
-			err);
 	if (precision_contradicts(c))
 		return refuse(c, "training", "bf16",
 			      "it contradicts precision; remove bf16, because precision says everything",
@@ -165,6 +225,8 @@ static enum status check_training(const struct config *c, struct error *err)
 	const struct config_training *t = &c->training;
 	enum status st = check_precision(c, err);
 
+	if (!st)
+		st = check_fp8(c, err);
 	if (st)
 		return st;
 	if (t->fp16)
@@ -255,7 +317,7 @@ void config_settle(struct config *c)
 	place = config_place(c, "training", "zero_stage");
 	if (t->zero_stage)
 		text_addf(&c->notes,
-			  "%s:%d: training: zero_stage: %u has no effect, because one process holds all "
+			  "%s:%d: training: zero_stage: %u has no effect, because each rank holds all "
 			  "weights, gradients and moments\n",
 			  place->file, place->line, t->zero_stage);
 }

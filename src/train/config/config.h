@@ -85,6 +85,7 @@ struct config_training {
 	uint32_t lr_scheduler_type, decay_type, recompute, optim, master_weights;
 	/* The caller replaces AUTO in `device` before training; the back end reads AUTO as CPU */
 	uint32_t device, attention, adapters, precision;
+	struct opt_words fp8_layers; /* none: all layers */
 	bool deterministic, step_parts, tune, graphs;
 	bool full_finetuning, auto_find_batch_size, bf16, fp16, gradient_checkpointing, eval_on_start,
 		load_best_model_at_end, tensorboard;
@@ -145,6 +146,11 @@ struct config_section {
 extern const struct config_section config_sections[];
 extern const size_t config_section_count; /* at most CONFIG_SECTIONS */
 
+/* Whether layer i computes in FP8: precision is fp8 and fp8_layers, such as
+ * [2-25, 27], has it or is not given. */
+bool config_layer_fp8(const struct config *c, int64_t i);
+/* Checks that the model has the layers of fp8_layers. */
+enum status config_check_layers(const struct config *c, int64_t layers, struct error *err);
 /* Reads and checks a configuration. Relative paths are relative to the working directory and become
  * absolute. BAD_INPUT names file and line, and for an unknown word the nearest known one. After
  * config_release *c is zeroed. */

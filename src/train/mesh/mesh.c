@@ -38,7 +38,7 @@ enum status mesh_check_rows(const struct mesh *m, uint64_t packs, uint64_t rows,
 	if (packs >= m->size)
 		return STATUS_OK;
 	return error_set(err, STATUS_BAD_INPUT,
-			 "%" PRIu64 " rows make %" PRIu64 " packs, which is too few for %u ranks: use fewer "
+			 "%" PRIu64 " rows make %" PRIu64 " packs, which is too few for %u ranks; use fewer "
 			 "ranks, more rows, a shorter data: max_seq_length, or data: packing: false",
 			 rows, packs, m->size);
 }

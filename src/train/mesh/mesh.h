@@ -11,7 +11,8 @@ struct mesh {
 	uint64_t packs;		  /* of all ranks, in one step */
 	uint64_t packs_per_micro; /* most packs of a micro-batch of one rank */
 	uint64_t micros;	  /* micro-batches of a rank in a step that is not the last of an epoch */
-	/* One pack is one micro-batch, and gradients are added along a fixed tree (deterministic, on CPUs). */
+	/* One pack is one micro-batch, and gradients are added along a fixed tree (deterministic, on CPUs).
+	 */
 	bool each_pack;
 };
 

@@ -102,6 +102,10 @@ void diagnose_step(struct diagnose *d, struct findings *out, const struct diagno
 	unsigned n = d->count < DIAGNOSE_WINDOW ? d->count : DIAGNOSE_WINDOW;
 
 	out->count = 0;
+	if (s->overflows)
+		ADD(out, FINDING_FP8_SATURATES,
+		    "step %llu: %lld scales of FP8 are not finite, because numbers are not; the first are of %s",
+		    (unsigned long long)s->step, (long long)s->overflows, s->overflow_at);
 	if (!s->targets)
 		ADD(out, FINDING_ALL_MASKED, "step %llu: it has no target tokens",
 		    (unsigned long long)s->step);

@@ -15,6 +15,7 @@
 	X(RATE_ZERO, "learning_rate_zero", true, "training: learning_rate, or a warm-up shorter than the run") \
 	X(ALL_MASKED, "all_masked", true, "data: format, model: chat_template, or a longer max_seq_length") \
 	X(END_UNTRAINED, "end_untrained", false, "lora: modules_to_save: [embed_tokens, lm_head], or an instruct model") \
+	X(FP8_SATURATES, "fp8_saturates", false, "training: fp8_layers without that layer, max_grad_norm: 1, or a lower learning_rate") \
 	X(NOT_FINITE, "not_finite", true, "training: a lower learning_rate, a longer warmup_steps, max_grad_norm: 1") \
 	X(ZERO_GRADIENT, "zero_gradient", true, "training: a lower learning_rate, lora: a lower alpha; the values of the adapter or the activations overflowed float32") \
 	X(EXPLODING, "exploding_gradient", false, "training: max_grad_norm: 1, or a lower learning_rate") \
@@ -54,6 +55,8 @@ struct diagnose_step {
 	double loss, grad_norm, rate;
 	uint64_t targets;
 	double step_s, wait_s; /* step time, including the wait for rows; that wait */
+	int64_t overflows;     /* FP8: scales that were not finite, and the first place with one; 0: none */
+	const char *overflow_at;
 };
 enum { DIAGNOSE_WINDOW = 32 };
 struct diagnose { /* valid when zeroed */

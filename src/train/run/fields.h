@@ -14,6 +14,7 @@
 	X(eval_loss_first, "", 0, "held-out loss at the first evaluation")                                  \
 	X(eval_loss, "", -1, "held-out loss at the last evaluation")                                        \
 	X(eval_loss_best, "", -1, "lowest held-out loss of all evaluations after a step")                           \
+	X(fp8_overflows, "", -1, "precision: fp8 only: scales that were not finite, because a number was not, since the start or the resume") \
 	X(tokens, "", 0, "trained tokens without padding")                                                 \
 	X(targets, "", 0, "trained tokens that have a loss")                                               \
 	X(rows, "", 0, "trained rows")                                                                  \

@@ -41,6 +41,7 @@ struct train {
 	size_t products_emitted; /* GEMM choices emitted so far */
 	bool evaluated, graphs_warned;
 	uint64_t made_steps;  /* steps of this process */
+	int64_t overflows;    /* FP8: in the steps of this process */
 	double tuning_seen_s; /* part of gpu_backend_tuning_s that is already counted */
 	char *cache_key;      /* key of the tuning cache; owned; NULL: there is no cache */
 	bool chosen_emitted;
@@ -52,7 +53,7 @@ struct step_figures { /* figures of one step */
 	struct data_step size;
 	struct step_part part;
 	double loss, norm, rate, step_s, optimiser_s, wait_s, save_s;
-	double comm_s; /* waiting for collectives: communication that nothing hides, and slower ranks */
+	double comm_s;	 /* waiting for collectives: communication that nothing hides, and slower ranks */
 	double tuning_s; /* tuning time in this step and since the step before */
 	bool steady;	 /* like the steps after it: no start-up, no tuning */
 };

@@ -84,6 +84,8 @@ static json_t *step_line(struct train *t, const struct step_figures *f)
 			 &f->part.parts[i]);
 	run_number(line, "loss", f->loss);
 	run_number(line, "grad_norm", f->norm);
+	if (t->stepper.model->fp8)
+		run_number(line, "fp8_overflows", (double)f->part.overflows);
 	set_memory(line, t);
 	if (line && t->gemm_rate > 0)
 		json_object_set_new(line, "mfu", json_real(rate / t->gemm_rate));
@@ -161,6 +163,8 @@ json_t *run_results(struct train *t)
 		run_number(v, "host_planned_bytes", (double)t->memory.host_bytes);
 	}
 	set_memory(v, t);
+	if (t->stepper.model && t->stepper.model->fp8)
+		run_number(v, "fp8_overflows", (double)t->overflows);
 	if (state->has_eval)
 		json_object_set_new(v, "eval_loss_first", json_real(state->eval_first));
 	if (t->evaluated)
@@ -290,7 +294,9 @@ enum status run_check_step(struct train *t, const struct step_figures *f, struct
 					.rate = f->rate,
 					.targets = f->size.targets,
 					.step_s = f->step_s,
-					.wait_s = f->wait_s};
+					.wait_s = f->wait_s,
+					.overflows = f->part.overflows,
+					.overflow_at = f->part.overflow_at};
 	struct findings found;
 
 	diagnose_step(&t->state.diagnose, &found, &s);

@@ -99,6 +99,8 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	t1 += f->save_s;
 	if (!st && f->size.targets)
 		st = stepper_end(&t->stepper, f->rate, step, &sum, &f->norm, err);
+	if (!st)
+		st = stepper_overflows(&t->stepper, &f->part, err);
 	f->optimiser_s = clock_now_s() - t1;
 	if (!st && t->stepper.back.kind == BACKEND_GPU) {
 		st = stepper_times(&t->stepper, &f->part, err);
@@ -160,6 +162,7 @@ static void add_up(struct train *t, const struct step_figures *f)
 	t->state.targets += f->size.targets;
 	t->state.rows += f->size.rows;
 	t->state.flop += f->part.flop;
+	t->overflows += f->part.overflows;
 }
 
 /* The losses of this rank's micro-batches of the held-out set. A request to stop leaves the rest out. */

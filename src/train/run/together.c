@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ranks of a run do together: opening their communication, comparing and sharing at the start, and
- * the sums by which they decide (docs/explanation/design/mesh.md). */
+/* The common work of a run's ranks (docs/explanation/design/mesh.md). They open their communication, compare
+ * and share inputs at the start, and add up the figures by which they decide. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/text/json_member.h"

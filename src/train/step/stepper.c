@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "model/backend/cost.h"
 #include "model/backend/plan_backend.h"
+#include "model/tensor/fp8.h"
 #include "train/mesh/mesh.h"
 
 enum { SUM_LOSS, SUM_SQUARES, SUMS };
@@ -121,6 +122,26 @@ static int64_t most_rows(const struct config *c)
 	return trained > evaluated ? trained : evaluated;
 }
 
+static enum status create_model(struct stepper *s, const struct shape *shape, const struct config *c,
+				struct error *err)
+{
+	bool *fp8 = calloc((size_t)shape->layers + 1, sizeof(*fp8));
+	struct peft_config lora;
+	struct model_options options = stepper_model_options(c, &lora);
+	enum status st = config_check_layers(c, shape->layers, err);
+
+	if (!fp8)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a list of layers");
+	for (int64_t i = 0; i < shape->layers; i++)
+		fp8[i] = config_layer_fp8(c, i);
+	options.fp8 = c->training.precision == CONFIG_PRECISION_FP8 ? fp8 : NULL;
+	if (!st)
+		st = model_create(&s->model, shape, &options, err);
+	free(fp8);
+	return st;
+}
+
 /* The sums of gradients that wait for others, if gradients are added along a tree. */
 static enum status place_tree(struct stepper *s, const struct config *c, struct error *err)
 {
@@ -146,9 +167,7 @@ static enum status make_buckets(struct stepper *s, const struct config *c, struc
 static enum status place(struct stepper *s, const struct shape *shape, const struct config *c,
 			 struct error *err)
 {
-	struct peft_config lora;
-	struct model_options options = stepper_model_options(c, &lora);
-	enum status st = model_create(&s->model, shape, &options, err);
+	enum status st = create_model(s, shape, c, err);
 
 	s->optimiser = optimiser_of(&c->training);
 	s->seed = c->training.seed;
@@ -279,6 +298,20 @@ static enum status check_tokens(struct step_size size, const char *setting, stru
 			 (long long)size.tokens, INT32_MAX, setting);
 }
 
+/* On a GPU the rows of a GEMM that sums over tokens begin at multiples of 16 bytes. */
+static enum status check_fp8_tokens(const struct config *c, struct step_size size, const char *setting,
+				    struct error *err)
+{
+	if (c->training.device != CONFIG_DEVICE_GPU || c->training.precision != CONFIG_PRECISION_FP8 ||
+	    size.tokens % FP8_MULTIPLE == 0)
+		return STATUS_OK;
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"training: precision: fp8 needs micro-batches of a multiple of %d tokens, and %s x data: "
+		"max_seq_length is %lld",
+		FP8_MULTIPLE, setting, (long long)size.tokens);
+}
+
 /* `device: auto` is decided after the configuration was checked. */
 static enum status check_master(const struct config *c, struct error *err)
 {
@@ -298,6 +331,10 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 	enum status st = check_tokens(trained, "per_device_train_batch_size", err);
 
 	*s = (struct stepper){0};
+	if (!st)
+		st = check_fp8_tokens(c, trained, "per_device_train_batch_size", err);
+	if (!st)
+		st = check_fp8_tokens(c, evaluated, "per_device_eval_batch_size", err);
 	if (!st)
 		st = check_tokens(evaluated, "per_device_eval_batch_size", err);
 	if (!st)
@@ -343,6 +380,7 @@ static enum status open_gpu(struct stepper *s, const struct config *c, int64_t r
 						    .tune = t->tune && !t->deterministic,
 						    .parts = t->step_parts,
 						    .graphs = t->graphs,
+						    .fp8 = t->precision == CONFIG_PRECISION_FP8,
 						    .deterministic = t->deterministic};
 	struct error why = {0};
 	enum status st = gpu_backend_create(&s->back, &options, &s->arena, err);
@@ -415,6 +453,8 @@ enum status stepper_begin(struct stepper *s, struct error *err)
 	s->last = false;
 	s->buckets.begun = 0;
 	st = clear_sums(s, err);
+	if (!st && s->model->fp8)
+		st = s->back.ops->zero(&s->back, s->model->overflows, err);
 	return st ? st : s->back.ops->zero(&s->back, s->model->params.grad, err);
 }
 
@@ -522,6 +562,40 @@ enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *l
 	for (uint64_t i = 0; i < s->tree.at; i++)
 		*loss += s->tree.loss[i];
 	*norm = sqrt(sums[SUM_SQUARES]);
+	return st;
+}
+
+/* The place where a pass first met what is not finite: the lowest input, or else the highest gradient,
+ * because it spreads from there. -1: none. */
+static int64_t first_overflow(const int32_t *counts, int64_t count)
+{
+	for (int64_t i = 0; i < count; i += 2)
+		if (counts[i])
+			return i;
+	for (int64_t i = count - 1; i > 0; i -= 2)
+		if (counts[i])
+			return i;
+	return -1;
+}
+
+enum status stepper_overflows(struct stepper *s, struct step_part *took, struct error *err)
+{
+	const int64_t count = s->model->overflows.cols;
+	int32_t *counts;
+	enum status st;
+
+	if (!s->model->fp8)
+		return STATUS_OK;
+	counts = calloc((size_t)count, sizeof(*counts));
+	if (!counts)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a list of counts");
+	st = s->back.ops->get(&s->back, s->model->overflows, counts, err);
+	for (int64_t i = 0; !st && i < count; i++)
+		took->overflows += counts[i];
+	if (!st && took->overflows)
+		model_overflow_name(took->overflow_at, first_overflow(counts, count));
+	free(counts);
 	return st;
 }
 

@@ -32,8 +32,9 @@ struct stepper {
 	uint64_t seed;
 	double dropout;
 	struct comm *comm; /* sums the gradient over the ranks; lent; NULL: one rank. Set by the caller */
-	struct buckets buckets; /* parts of the gradient that are summed at once; one if only adapters are trained */
-	bool last;		/* the next micro-batch is this rank's last in the step; set by the caller */
+	struct buckets
+		buckets; /* parts of the gradient that are summed at once; one if only adapters are trained */
+	bool last;	 /* the next micro-batch is this rank's last in the step; set by the caller */
 	/* With each_pack (train/mesh/mesh.h): a micro-batch is one pack, and `tree` adds their gradients. */
 	struct gradient_tree tree;
 	bool each_pack;
@@ -59,6 +60,10 @@ struct step_part {
 	double optimiser_s;			    /* GPU only; set by stepper_times */
 	double parts_s[GPU_PART_COUNT];		    /* GPU only, with step_parts */
 	struct gpu_part_work parts[GPU_PART_COUNT]; /* work of these parts */
+	/* FP8 only, set by stepper_overflows: scales that were not finite, and the first linear layer with
+	 * one. */
+	int64_t overflows;
+	char overflow_at[64];
 };
 /* Sets gradient and loss to zero. */
 enum status stepper_begin(struct stepper *s, struct error *err);
@@ -75,6 +80,8 @@ enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct er
  * all work of the step. */
 enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *loss, double *norm,
 			struct error *err);
+/* After stepper_end. Without FP8 no effect. */
+enum status stepper_overflows(struct stepper *s, struct step_part *took, struct error *err);
 /* After stepper_end: the GPU's times, which stepper_micro left at 0. */
 enum status stepper_times(struct stepper *s, struct step_part *took, struct error *err);
 /* Adds the sum of a micro-batch's losses. No gradient, no dropout. */

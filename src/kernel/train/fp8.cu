@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernels of fp8.h. All are bound by memory. A thread has eight elements of a tile, so a group of 16 lanes has
+ * a tile of a row, and finds its largest magnitude by shuffles. The code is C except for nvcc's keywords, so
+ * tests/gpu/emulate.h can run it on a CPU. References: tests/gpu/ref_train_fp8.c.
+ */
+#include "kernel/step/device.cuh"
+#include "kernel/train/fp8.h"
+
+#define TILE TRAIN_FP8_TILE
+#define LANES (TILE / 8)
+#define KEEP 2 /* vectors of a row per thread: train_row_threads */
+#define LEAST 0x1p-100f
+#define MOST 448.0f
+#define FINITE_MOST 3.402823466e38f
+
+/* The larger one of two magnitudes; NaN if either is. */
+static __device__ __forceinline__ float larger_of(float x, float y)
+{
+	return y <= x || x != x ? x : y;
+}
+
+static __device__ __forceinline__ float most_of8(const float v[8], float most)
+{
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		most = larger_of(most, fabsf(v[j]));
+	return most;
+}
+
+/* Of `lanes` neighbours. All lanes of the warp call it. */
+static __device__ __forceinline__ float most_of_lanes(float most, unsigned lanes)
+{
+	for (unsigned offset = lanes / 2; offset; offset /= 2)
+		most = larger_of(most, lane_f32(most, (threadIdx.x % 32) ^ offset));
+	return most;
+}
+
+struct factor {
+	float scale, inverse;
+};
+
+static __device__ __forceinline__ struct factor factor_of(float most)
+{
+	struct factor f = {1, 1};
+
+	if (!(most <= FINITE_MOST)) {
+		f.scale = f.inverse = __uint_as_float(0x7fc00000u);
+	} else if (most > 0) {
+		most = most < LEAST ? LEAST : most;
+		f.scale = most / MOST;
+		f.inverse = MOST / most;
+	}
+	return f;
+}
+
+static __device__ __forceinline__ void put_scale(float *to, float scale, uint32_t *overflows)
+{
+	*to = scale;
+	if (scale != scale && overflows)
+		atomicAdd(overflows, 1); /* of integers, so any order gives the same sum */
+}
+
+/* Two numbers to nearest even, the first one in the low byte. Larger ones become 448. */
+static __device__ __forceinline__ uint32_t two_e4m3(float low, float high)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+	uint16_t both;
+
+	asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(both) : "f"(high), "f"(low));
+	return both;
+#else
+	return (low != low ? 0x7fu : to_e4m3(low)) | (high != high ? 0x7fu : to_e4m3(high)) << 8;
+#endif
+}
+
+static __device__ __forceinline__ uint2 eight_e4m3(const float v[8])
+{
+	return make_uint2(two_e4m3(v[0], v[1]) | two_e4m3(v[2], v[3]) << 16,
+			  two_e4m3(v[4], v[5]) | two_e4m3(v[6], v[7]) << 16);
+}
+
+/* Quantizes a group's tile of a row. v: the lane's elements, rounded to BF16, 0 where there are none. `mine` is
+ * false if the group has no tile; `left`: the row's elements from the lane's own on. */
+static __device__ __forceinline__ void put_tile(const struct train_fp8_rows *q, const float v[8], uint32_t row,
+						int64_t col, int64_t left, int mine)
+{
+	const struct factor f = factor_of(most_of_lanes(most_of8(v, 0), LANES));
+	float scaled[8];
+
+	if (!mine)
+		return;
+	if (threadIdx.x % LANES == 0)
+		put_scale(q->scale + col / TILE * q->step + row, f.scale, q->overflows);
+	if (left <= 0)
+		return;
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		scaled[j] = v[j] * f.inverse;
+	*(uint2 *)(q->to + row * q->ld + col) = eight_e4m3(scaled);
+}
+
+/* A lane's place in a matrix: tile number `tile` of all rows' tiles. */
+struct tile_place {
+	uint32_t row;
+	int64_t col, left; /* left <= 0: the lane has no columns */
+	int mine;
+};
+
+static __device__ __forceinline__ struct tile_place place_of(uint64_t tile, uint32_t rows, uint32_t cols)
+{
+	const uint32_t per_row = (cols + TILE - 1) / TILE;
+	struct tile_place p;
+
+	p.mine = tile < (uint64_t)rows * per_row;
+	p.row = (uint32_t)(tile / per_row);
+	p.col = (int64_t)(tile - (uint64_t)p.row * per_row) * TILE + threadIdx.x % LANES * 8;
+	p.left = p.mine ? (int64_t)cols - p.col : 0;
+	return p;
+}
+
+/* First tile of the thread's group in a turn; a turn has two per group. All groups of a block have equally many turns,
+ * because all lanes of a warp shuffle together. */
+#define FOR_TURNS(base, rows, cols)                                                                                \
+	for (uint64_t base = (uint64_t)blockIdx.x * (blockDim.x / LANES) * 2;                                      \
+	     base < (uint64_t)(rows) * (((cols) + TILE - 1) / TILE);                                               \
+	     base += (uint64_t)gridDim.x * (blockDim.x / LANES) * 2)
+#define TILE_OF(base, i) ((base) + (i) * (blockDim.x / LANES) + threadIdx.x / LANES)
+
+static __device__ __forceinline__ uint4 load_or_0(const uint16_t *p, int64_t left, int wide)
+{
+	return left > 0 ? load8(p, left, wide) : make_uint4(0, 0, 0, 0);
+}
+
+ENTRY void __launch_bounds__(TRAIN_THREADS)
+	train_fp8_quantize(const __grid_constant__ struct train_fp8_quantize_args a)
+{
+	const int wide = wide16(a.x, a.ld_x * 2);
+
+	FOR_TURNS(base, a.rows, a.cols)
+	{
+		struct tile_place p[2];
+		uint4 x[2];
+
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			p[i] = place_of(TILE_OF(base, i), a.rows, a.cols);
+			x[i] = load_or_0(a.x + p[i].row * a.ld_x + p[i].col, p[i].left, wide);
+		}
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			float v[8];
+
+			unpack8(v, x[i]);
+			put_tile(&a.y, v, p[i].row, p[i].col, p[i].left, p[i].mine);
+		}
+	}
+}
+
+ENTRY void __launch_bounds__(1024, 1) train_fp8_rmsnorm(const __grid_constant__ struct train_fp8_norm_args a)
+{
+	const uint32_t row = blockIdx.x;
+	const int wide_x = wide16(a.x, a.ld_x * 2), wide_y = wide16(a.y, a.ld_y * 2), wide_w = wide16(a.w, 0);
+	uint4 kept[KEEP];
+	float sum = 0, rstd;
+
+#pragma unroll
+	for (int i = 0; i < KEEP; i++) {
+		const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8;
+
+		kept[i] = load_or_0(a.x + row * a.ld_x + col, a.cols - col, wide_x);
+	}
+#pragma unroll
+	for (int i = 0; i < KEEP; i++) {
+		float v[8];
+
+		unpack8(v, kept[i]);
+#pragma unroll
+		for (int j = 0; j < 8; j++)
+			sum += v[j] * v[j];
+	}
+	sum = block_sum_f32(sum, (float *)shared);
+	rstd = 1.0f / sqrtf(sum * (1.0f / (float)a.cols) + a.eps);
+	if (threadIdx.x == 0)
+		a.rstd[row * a.ld_rstd] = rstd;
+#pragma unroll
+	for (int i = 0; i < KEEP; i++) {
+		const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8, left = a.cols - col;
+		float v[8], w[8];
+
+		unpack8(v, kept[i]);
+		unpack8(w, load_or_0(a.w + col, left, wide_w));
+#pragma unroll
+		for (int j = 0; j < 8; j++)
+			v[j] = j < left ? rounded(w[j] * rounded(v[j] * rstd)) : 0;
+		if (left > 0)
+			store8(a.y + row * a.ld_y + col, pack8(v), left, wide_y);
+		put_tile(&a.q, v, row, col, left, col / TILE * TILE < a.cols);
+	}
+}
+
+static __device__ __forceinline__ float sigmoid_of(float x)
+{
+	return __fdividef(1.0f, 1.0f + __expf(-x)); /* as in rows.cu */
+}
+
+ENTRY void __launch_bounds__(TRAIN_THREADS) train_fp8_swiglu(const __grid_constant__ struct train_fp8_swiglu_args a)
+{
+	const int wide = wide16(a.gate_up, a.ld_gate_up * 2), wide_up = wide && a.ffn % 8 == 0;
+	const int wide_h = wide16(a.h, a.ld_h * 2);
+
+	FOR_TURNS(base, a.rows, a.ffn)
+	{
+		struct tile_place p[2];
+		uint4 gates[2], ups[2];
+
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			const uint16_t *gate;
+
+			p[i] = place_of(TILE_OF(base, i), a.rows, a.ffn);
+			gate = a.gate_up + p[i].row * a.ld_gate_up + p[i].col;
+			gates[i] = load_or_0(gate, p[i].left, wide);
+			ups[i] = load_or_0(gate + a.ffn, p[i].left, wide_up);
+		}
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			float g[8], u[8];
+
+			unpack8(g, gates[i]);
+			unpack8(u, ups[i]);
+#pragma unroll
+			for (int j = 0; j < 8; j++)
+				g[j] = rounded(g[j] * sigmoid_of(g[j]) * u[j]);
+			if (p[i].left > 0)
+				store8(a.h + p[i].row * a.ld_h + p[i].col, pack8(g), p[i].left, wide_h);
+			put_tile(&a.q, g, p[i].row, p[i].col, p[i].left, p[i].mine);
+		}
+	}
+}
+
+ENTRY void __launch_bounds__(TRAIN_THREADS)
+	train_fp8_swiglu_bwd(const __grid_constant__ struct train_fp8_swiglu_args a)
+{
+	const int wide = wide16(a.gate_up, a.ld_gate_up * 2), wide_h = wide16(a.h, a.ld_h * 2);
+	const int wide_again = wide16(a.h_again, a.ld_h_again * 2);
+
+	FOR_TURNS(base, a.rows, a.ffn)
+	{
+		struct tile_place p[2];
+		uint4 gates[2], ups[2], dhs[2];
+
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			const uint16_t *gate;
+
+			p[i] = place_of(TILE_OF(base, i), a.rows, a.ffn);
+			gate = a.gate_up + p[i].row * a.ld_gate_up + p[i].col;
+			gates[i] = load_or_0(gate, p[i].left, wide);
+			ups[i] = load_or_0(gate + a.ffn, p[i].left, wide);
+			dhs[i] = load_or_0(a.h + p[i].row * a.ld_h + p[i].col, p[i].left, wide_h);
+		}
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			uint16_t *gate = a.gate_up + p[i].row * a.ld_gate_up + p[i].col;
+			float g[8], u[8], dh[8], h[8];
+
+			unpack8(g, gates[i]);
+			unpack8(u, ups[i]);
+			unpack8(dh, dhs[i]);
+#pragma unroll
+			for (int j = 0; j < 8; j++) {
+				const float s = sigmoid_of(g[j]), silu = g[j] * s;
+
+				h[j] = silu * u[j];
+				g[j] = rounded(dh[j] * u[j] * (s + silu * (1.0f - s)));
+				u[j] = rounded(dh[j] * silu);
+			}
+			if (p[i].left > 0) {
+				store8(gate, pack8(g), p[i].left, wide);
+				store8(gate + a.ffn, pack8(u), p[i].left, wide);
+			}
+			if (p[i].left > 0 && a.h_again)
+				store8(a.h_again + p[i].row * a.ld_h_again + p[i].col, pack8(h), p[i].left,
+				       wide_again);
+			put_tile(&a.q, g, p[i].row, p[i].col, p[i].left, p[i].mine);
+			put_tile(&a.q, u, p[i].row, p[i].col + a.ffn, p[i].left, p[i].mine);
+		}
+	}
+}
+
+#define PITCH TRAIN_FP8_PITCH
+
+/* Eight elements at consecutive columns of a tile, as bytes of as many rows of the transposed tile. */
+static __device__ __forceinline__ void turn8(uint8_t *turned, int column, int row, uint2 q)
+{
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		turned[(column + j) * PITCH + row] = (uint8_t)((j < 4 ? q.x : q.y) >> j % 4 * 8);
+}
+
+/* Writes `columns` rows of transposed elements, of which `left` columns and `rows` elements exist, 4 bytes at a
+ * time. */
+static __device__ __forceinline__ void put_turned(const uint8_t *turned, uint8_t *to, int64_t ld, unsigned columns,
+						  int64_t left, int64_t rows)
+{
+	for (unsigned i = threadIdx.x; i < columns * (TILE / 4); i += blockDim.x) {
+		const unsigned column = i / (TILE / 4), row = i % (TILE / 4) * 4;
+
+		if (column < left && row < rows)
+			*(uint32_t *)(to + column * ld + row) = *(const uint32_t *)(turned + column * PITCH + row);
+	}
+}
+
+/* Rows of a tile that a block loads at once, and how often, if each row has `across` threads. */
+#define ROWS_OF(across) (TRAIN_THREADS / (across))
+#define TURNS_OF(across) (TILE / ROWS_OF(across))
+
+ENTRY void __launch_bounds__(TRAIN_THREADS)
+	train_fp8_weights(const __grid_constant__ struct train_fp8_weights_args a)
+{
+	const uint32_t per_row = (a.cols + TILE - 1) / TILE, down = blockIdx.x / per_row;
+	const uint32_t across = blockIdx.x - down * per_row;
+	const int64_t row0 = (int64_t)down * TILE, col0 = (int64_t)across * TILE;
+	const int64_t col = col0 + threadIdx.x % LANES * 8, left = a.cols - col;
+	const int wide = wide16(a.w, a.ld_w * 2);
+	float *warp_most = (float *)shared;
+	uint8_t *turned = (uint8_t *)shared + TRAIN_FP8_TURNED_AT;
+	uint4 kept[TURNS_OF(LANES)];
+	struct factor f;
+	float most = 0;
+
+#pragma unroll
+	for (int i = 0; i < TURNS_OF(LANES); i++) {
+		const int64_t row = row0 + i * ROWS_OF(LANES) + threadIdx.x / LANES;
+
+		kept[i] = load_or_0(a.w + row * a.ld_w + col, row < a.rows ? left : 0, wide);
+	}
+#pragma unroll
+	for (int i = 0; i < TURNS_OF(LANES); i++) {
+		float v[8];
+
+		unpack8(v, kept[i]);
+		most = most_of8(v, most);
+	}
+	most = most_of_lanes(most, 32);
+	if (threadIdx.x % 32 == 0)
+		warp_most[threadIdx.x / 32] = most;
+	__syncthreads();
+#pragma unroll
+	for (int i = 0; i < TRAIN_THREADS / 32; i++)
+		most = larger_of(most, warp_most[i]);
+	f = factor_of(most);
+	if (threadIdx.x == 0) {
+		put_scale(a.scale + down * a.step + across, f.scale, a.overflows);
+		a.scale_transposed[across * a.step_transposed + down] = f.scale;
+	}
+#pragma unroll
+	for (int i = 0; i < TURNS_OF(LANES); i++) {
+		const int64_t row = row0 + i * ROWS_OF(LANES) + threadIdx.x / LANES;
+		float v[8];
+		uint2 q;
+
+		unpack8(v, kept[i]);
+#pragma unroll
+		for (int j = 0; j < 8; j++)
+			v[j] *= f.inverse;
+		q = eight_e4m3(v);
+		if (row < a.rows && left > 0)
+			*(uint2 *)(a.to + row * a.ld_to + col) = q;
+		turn8(turned, threadIdx.x % LANES * 8, (int)(row - row0), q);
+	}
+	__syncthreads();
+	put_turned(turned, a.transposed + col0 * a.ld_transposed + row0, a.ld_transposed, TILE, a.cols - col0,
+		   a.rows - row0);
+}
+
+#define COLUMNS TRAIN_FP8_COLUMNS
+#define ACROSS (COLUMNS / 8)
+
+ENTRY void __launch_bounds__(TRAIN_THREADS)
+	train_fp8_columns(const __grid_constant__ struct train_fp8_columns_args a)
+{
+	const uint32_t per_row = (a.cols + COLUMNS - 1) / COLUMNS, tile = blockIdx.x / per_row;
+	const int64_t row0 = (int64_t)tile * TILE, col0 = (int64_t)(blockIdx.x - tile * per_row) * COLUMNS;
+	const int across = threadIdx.x % ACROSS * 8, down = threadIdx.x / ACROSS;
+	const int64_t left = a.cols - col0 - across;
+	const int wide = wide16(a.x, a.ld_x * 2);
+	float *inverse = (float *)shared, *part_most = inverse + COLUMNS;
+	uint8_t *turned = (uint8_t *)shared + TRAIN_FP8_TURNED_AT;
+	float most[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+	uint4 kept[TURNS_OF(ACROSS)];
+
+#pragma unroll
+	for (int i = 0; i < TURNS_OF(ACROSS); i++) {
+		const int64_t row = row0 + i * ROWS_OF(ACROSS) + down;
+
+		kept[i] = load_or_0(a.x + row * a.ld_x + col0 + across, row < a.rows ? left : 0, wide);
+	}
+#pragma unroll
+	for (int i = 0; i < TURNS_OF(ACROSS); i++) {
+		float v[8];
+
+		unpack8(v, kept[i]);
+#pragma unroll
+		for (int j = 0; j < 8; j++)
+			most[j] = larger_of(most[j], fabsf(v[j]));
+	}
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		part_most[down * COLUMNS + across + j] = most[j];
+	__syncthreads();
+	if (threadIdx.x < COLUMNS) {
+		float all = 0;
+		struct factor f;
+
+		for (int i = 0; i < ROWS_OF(ACROSS); i++)
+			all = larger_of(all, part_most[i * COLUMNS + (int)threadIdx.x]);
+		f = factor_of(all);
+		inverse[threadIdx.x] = f.inverse;
+		if (col0 + threadIdx.x < a.cols)
+			put_scale(a.y.scale + tile * a.y.step + col0 + threadIdx.x, f.scale, a.y.overflows);
+	}
+	__syncthreads();
+#pragma unroll
+	for (int i = 0; i < TURNS_OF(ACROSS); i++) {
+		float v[8];
+
+		unpack8(v, kept[i]);
+#pragma unroll
+		for (int j = 0; j < 8; j++)
+			v[j] *= inverse[across + j];
+		turn8(turned, across, i * ROWS_OF(ACROSS) + down, eight_e4m3(v));
+	}
+	__syncthreads();
+	put_turned(turned, a.y.to + col0 * a.y.ld + row0, a.y.ld, COLUMNS, a.cols - col0, a.rows - row0);
+}
+
+ENTRY void __launch_bounds__(TRAIN_THREADS) train_fp8_add_bias(const __grid_constant__ struct train_fp8_bias_args a)
+{
+	const int wide = wide16(a.y, a.ld_y * 2), wide_bias = wide16(a.bias, 0);
+
+	FOR_TURNS(base, a.rows, a.cols)
+	{
+		struct tile_place p[2];
+		uint4 y[2], bias[2];
+
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			p[i] = place_of(TILE_OF(base, i), a.rows, a.cols);
+			y[i] = load_or_0(a.y + p[i].row * a.ld_y + p[i].col, p[i].left, wide);
+			bias[i] = load_or_0(a.bias + p[i].col, p[i].left, wide_bias);
+		}
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			float v[8], w[8];
+
+			unpack8(v, y[i]);
+			unpack8(w, bias[i]);
+#pragma unroll
+			for (int j = 0; j < 8; j++)
+				v[j] += w[j];
+			if (p[i].left > 0)
+				store8(a.y + p[i].row * a.ld_y + p[i].col, pack8(v), p[i].left, wide);
+		}
+	}
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Training in FP8 on a GPU (fp8.c). */
+#ifndef MODEL_GPU_FP8_H
+#define MODEL_GPU_FP8_H
+#include "model/gpu/internal.h"
+#include "model/tensor/fp8.h"
+
+/* UNSUPPORTED, by name: the device or the library has no GEMMs in FP8 with block scales. OK without the
+ * option fp8. */
+enum status gpu_check_fp8(const struct gpu_state *g, struct error *err);
+bool gpu_takes_fp8(const struct gemm *g);
+/* A GEMM that gpu_takes_fp8: quantizes what is not E4M3 yet. before: back->cost.flop without its cost. */
+enum status gpu_gemm_fp8(struct backend *back, const struct gemm *g, double before, struct error *err);
+extern __typeof__(*((struct ops *)0)->quantize_e4m3) gpu_quantize_e4m3;
+/* The norm and SwiGLU, which also write y->e4m3, h->e4m3, or in the backward pass gate_up->e4m3 (q). h_again
+ * NULL: absent. */
+enum status gpu_rmsnorm_fp8(struct backend *back, const struct mat *x, const struct mat *w, float eps,
+			    const struct mat *y, const struct mat *rstd, struct error *err);
+enum status gpu_swiglu_fp8(struct backend *back, const struct mat *gate_up, const struct mat *h,
+			   const struct mat *h_again, const struct mat *q, struct error *err);
+#endif
