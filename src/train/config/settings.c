@@ -62,10 +62,10 @@ static const struct opt training_rows[] = {
 		    "length, as in packs, always use assay's kernels. plain: kernels without tensor cores, for any "
 		    "sequences; float32 always uses them"),
 	ROW(precision, .preset = "auto", .choices = precisions,
-	    .help = "number type of activations and GEMMs. auto: bf16 on a GPU, fp32 on a CPU; fp32: float32 without "
-		    "TF32; tf32 (GPU only): float32, GEMMs on tensor cores, which round their inputs to 10 bits; bf16 "
-		    "(GPU only); fp8: linear layers of the base model multiply in E4M3, the rest is as with bf16 (a GPU of "
-		    "sm_90), or fp32 on a CPU, which computes the same more slowly"),
+	    .help = "number type of activations and GEMMs. auto: bf16 on a GPU, fp32 on a CPU. fp32: float32 without TF32. tf32, on "
+		    "GPUs: float32 whose GEMMs run on tensor cores, which round their factors to 10 bits. bf16: on GPUs. fp8: "
+		    "linear layers of the base model multiply in E4M3, on a GPU of compute capability 8.9 or higher. The rest is "
+		    "as with bf16"),
 	ROW(fp8_layers, .many = true,
 	    .help = "with precision: fp8, the layers whose linear layers use it, such as [1-26]; the others keep the "
 		    "number type of activations. Default: all layers"),
