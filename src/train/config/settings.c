@@ -64,8 +64,8 @@ static const struct opt training_rows[] = {
 	ROW(precision, .preset = "auto", .choices = precisions,
 	    .help = "number type of activations and GEMMs. auto: bf16 on a GPU, fp32 on a CPU. fp32: float32 without TF32. tf32, on "
 		    "GPUs: float32 whose GEMMs run on tensor cores, which round their factors to 10 bits. bf16: on GPUs. fp8: "
-		    "linear layers of the base model multiply in E4M3, on a GPU of compute capability 8.9 or higher. The rest is "
-		    "as with bf16"),
+		    "linear layers of the base model multiply in E4M3, on a GPU of sm_90, or more slowly on a CPU. The rest is as "
+		    "with bf16, on a CPU as with fp32"),
 	ROW(fp8_layers, .many = true,
 	    .help = "with precision: fp8, the layers whose linear layers use it, such as [1-26]; the others keep the "
 		    "number type of activations. Default: all layers"),
