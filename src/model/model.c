@@ -214,8 +214,8 @@ static bool can_extend(const struct model *m, const struct backend *back)
 	const struct shape *s = &m->shape;
 	const int64_t sizes = s->hidden | s->ffn | s->heads * s->head_dim | s->kv_heads * s->head_dim;
 
-	return back->kind == BACKEND_GPU && back->dtype == DTYPE_BF16 && !m->inference && !m->separate && !m->fp8 &&
-	       m->lora.targets && !(m->lora.dropout > 0) && m->lora.rank % TOGETHER == 0 &&
+	return back->kind == BACKEND_GPU && back->dtype == DTYPE_BF16 && !m->inference && !m->separate &&
+	       !m->fp8 && m->lora.targets && !(m->lora.dropout > 0) && m->lora.rank % TOGETHER == 0 &&
 	       sizes % TOGETHER == 0;
 }
 
@@ -266,8 +266,7 @@ static enum status place_overflows(struct model *m, struct backend *back, struct
 {
 	enum status st;
 
-	m->overflows =
-		(struct mat){.rows = 1, .cols = m->shape.layers * LAYER_OVERFLOWS, .dtype = DTYPE_I32};
+	m->overflows = (struct mat){.rows = 1, .cols = m->shape.layers * LAYER_OVERFLOWS, .dtype = DTYPE_I32};
 	st = arena_mat(back->arena, MEM_WORKSPACE, &m->overflows, "counts of overflows", err);
 	for (int64_t i = 0; !st && i < m->shape.layers; i++) {
 		struct layer *l = &m->layer[i];
@@ -435,9 +434,9 @@ enum status model_refresh(struct model *m, struct backend *back, struct error *e
 	enum status st = STATUS_OK;
 
 	if (m->extended)
-	if (m->extended)
-		return m->slots.count ? refresh_resident(m, back, err)
-				      : refresh_range(m, back, 0, m->live_count, err);
+		if (m->extended)
+			return m->slots.count ? refresh_resident(m, back, err)
+					      : refresh_range(m, back, 0, m->live_count, err);
 	if (p->live.rows)
 		st = back->ops->convert(back, p->master, p->live, err);
 	for (int64_t i = 0; !st && m->fp8 && i < m->shape.layers; i++)

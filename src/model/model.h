@@ -25,8 +25,8 @@ struct model_options {
 	/* For inference: lora is made of this number of adapters, each of rank lora->rank / owners. 0 and 1:
 	 * one adapter. */
 	int32_t owners;
-	/* For training: which layers' linear layers compute in FP8 (docs/explanation/design/fp8.md). NULL: none.
-	 * [shape.layers], lent until model_create returns. */
+	/* For training: which layers' linear layers compute in FP8 (docs/explanation/design/fp8.md). NULL:
+	 * none. [shape.layers], lent until model_create returns. */
 	const bool *fp8;
 	/* How matrices of the layers are stored. E4M3_ROWS: for inference on a GPU with few_rows. BNB4: for
 	 * training with an adapter. */
@@ -38,7 +38,8 @@ struct model {
 	struct peft_config lora; /* rank 0: no adapter */
 	bool full, inference, separate, fp8;
 	struct storage storage;
-	struct mat overflows; /* FP8 only: I32 [1, layers * LAYER_OVERFLOWS], linear->overflows of all layers */
+	struct mat
+		overflows; /* FP8 only: I32 [1, layers * LAYER_OVERFLOWS], linear->overflows of all layers */
 	/* Adapters and linear layers are in fused form (model/decoder/linear.h); decided by model_place. */
 	bool extended;
 	int64_t positions;
@@ -96,8 +97,8 @@ enum status model_refresh(struct model *m, struct backend *back, struct error *e
 /* Merges the adapters into the base weights, for generation. */
 enum status model_merge(struct model *m, struct backend *back, struct error *err);
 
-/* On a GPU: copies in E4M3 of a layer's matrices that GEMMs in FP8 read. They have one place, shared by all, because
- * each is read before the next one is written. */
+/* On a GPU: copies in E4M3 of a layer's matrices that GEMMs in FP8 read. They have one place, shared by all,
+ * because each is read before the next one is written. */
 struct layer_fp8 {
 	struct mat n1, n2, h, gate_up; /* gate_up: of its gradient */
 };

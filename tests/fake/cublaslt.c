@@ -13,6 +13,7 @@
  *   check=CODE     no algorithm that is asked about is taken
  *   rows=CODE      the mode of one scale per row returns CODE
  *   blocks=CODE    the modes of scales per 128 elements and per 128 x 128 return CODE
+ *   nobias=1       there is no bias with scales in blocks
  *   version=N      as cublasLtGetVersion tells it (130101)
  */
 #include <dlfcn.h>
@@ -238,6 +239,8 @@ static uint32_t get(const cublasLtMatmulAlgo_t *a, enum slot slot)
 static bool takes(const struct description *t, const struct layout *a, const struct layout *b,
 		  const struct layout *d)
 {
+	if (is_blocks(t->mode_a) && t->epilogue & CUBLASLT_EPILOGUE_BIAS && staged("nobias"))
+		return false;
 	if (is_blocks(t->mode_a) != is_blocks(t->mode_b) ||
 	    (t->mode_a == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F && t->mode_b == t->mode_a))
 		return false;

@@ -179,8 +179,17 @@ static void swiglu(struct train_build *b)
 	rows_operands(b, OF(swiglu, q), b->rows, (backward ? 2 : 1) * b->cols, &neighbour, &near_scale);
 }
 
+static void add_bias(struct train_build *b)
+{
+	const struct train_fp8_bias_args a = {.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols};
+
+	begin(b, &a, sizeof(a));
+	matrix(b, "y", OF(bias, y), OF(bias, ld_y), b->rows, b->cols, USE_ADDED)->tolerance = exact;
+	train_operand(b, "bias", OF(bias, bias), NUMBER_BF16, 1, b->cols, USE_IN);
+}
+
 const struct train_maker makers_train_fp8[] = {
 	{"train_fp8_quantize", quantize}, {"train_fp8_columns", columns}, {"train_fp8_weights", weights},
 	{"train_fp8_rmsnorm", rmsnorm},	  {"train_fp8_swiglu", swiglu},	  {"train_fp8_swiglu_bwd", swiglu},
-	{NULL, NULL},
+	{"train_fp8_add_bias", add_bias}, {NULL, NULL},
 };

@@ -144,6 +144,17 @@ static void weights(const char *entry, struct ref_grid grid, const void *args)
 		}
 }
 
+static void add_bias(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct train_fp8_bias_args *a = args;
+
+	(void)entry, (void)grid;
+	for (int64_t t = 0; t < a->rows; t++)
+		for (int64_t j = 0; j < a->cols; j++)
+			ref_put_bf16(a->y, t * a->ld_y + j,
+				     ref_bf16(a->y, t * a->ld_y + j) + ref_bf16(a->bias, j));
+}
+
 #define ROW(name, run, type, member)                                                                         \
 	{                                                                                                    \
 		name, run, sizeof(struct type), offsetof(struct type, member)                                \
@@ -155,5 +166,6 @@ const struct ref_row ref_train_fp8[] = {
 	ROW("train_fp8_swiglu_bwd", swiglu, train_fp8_swiglu_args, gate_up),
 	ROW("train_fp8_weights", weights, train_fp8_weights_args, to),
 	ROW("train_fp8_columns", quantize_columns, train_fp8_columns_args, y.to),
+	ROW("train_fp8_add_bias", add_bias, train_fp8_bias_args, y),
 	{NULL, NULL, 0, 0},
 };

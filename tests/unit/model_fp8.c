@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Training in FP8 on a CPU, beside the same in F32: scales, matrices with outliers, every gradient of a model,
- * counts of what is not finite, and what is refused. */
+/* Training in FP8 on a CPU, beside the same in F32. Scales, matrices with outliers, and every gradient of a model are
+ * compared. Numbers that are not finite are counted, and wrong settings refused. */
 #include "test.h"
 #include <math.h>
 #include "core/math/random.h"

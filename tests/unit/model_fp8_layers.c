@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layer after layer in FP8 beside F32, with the same input and the same gradient of the output: the input's gradient,
- * and those of the adapters. Of random layers of Qwen2-7B's shape, with planted outliers, and of a real model,
- * SmolLM2-135M-Instruct, whose GGUF file ASSAY_SMOLLM2 names.
+ * Each layer alone in FP8 beside F32, with the same input and the same gradient of its output. Compared are the
+ * gradients of the input and of the adapters. One model is a random layer of Qwen2-7B's shape with planted outliers. The
+ * other one is real: SmolLM2-135M-Instruct, whose GGUF file ASSAY_SMOLLM2 names.
  */
 #include "test.h"
 #include <math.h>

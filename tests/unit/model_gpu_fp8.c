@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Training in FP8 by the GPU's back end on the fake driver, whose kernels are their references, beside the CPU's,
- * which has the same scales and elements and rounds to F32 where the GPU rounds to BF16.
+ * Training in FP8 by the GPU's back end on the fake driver, whose kernels are their references. It is compared with the
+ * CPU's, which has the same scales. The CPU rounds to F32 where the GPU rounds to BF16.
  */
 #include "test.h"
 #include "fake_gpu.h"
@@ -87,6 +87,14 @@ static void test_gpu_fp8__gradients_of_all_parameters_are_the_cpus(void **state)
 	compare("", ", precision: fp8, full_finetuning: true, recompute: full");
 }
 
+static void test_gpu_fp8__a_bias_that_the_library_lacks_is_added_by_a_pass(void **state)
+{
+	(void)state;
+	skip_without_kernels();
+	take_fakes("", "nobias=1");
+	compare(lora, ways[0]);
+}
+
 /* Work of other streams is late, and the bits are the same; so are those of each way of recomputing. */
 static void test_gpu_fp8__bits_are_the_same_in_each_run(void **state)
 {
@@ -159,8 +167,7 @@ static void test_gpu_fp8__overflow_names_the_layer_and_the_linear_layer(void **s
 	close_work(&w);
 }
 
-/* Micro-batches of rows that are no multiple of 16 are padded: a document of 37 rows has the gradient that it has
- * on a CPU, which pads nothing. */
+/* A document of 37 rows is padded. It has the gradient that it has on a CPU, which pads nothing. */
 static void test_gpu_fp8__rows_are_padded_to_multiples_of_16(void **state)
 {
 	struct work w[2];
@@ -244,6 +251,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gpu_fp8__gradients_of_adapters_are_the_cpus),
 		cmocka_unit_test(test_gpu_fp8__gradients_of_all_parameters_are_the_cpus),
+		cmocka_unit_test(test_gpu_fp8__a_bias_that_the_library_lacks_is_added_by_a_pass),
 		cmocka_unit_test(test_gpu_fp8__bits_are_the_same_in_each_run),
 		cmocka_unit_test(test_gpu_fp8__plan_is_what_is_used),
 		cmocka_unit_test(test_gpu_fp8__overflow_names_the_layer_and_the_linear_layer),

@@ -123,9 +123,10 @@ static enum status check_cpu_precision(const struct training *t, struct error *e
 	    (precision == CONFIG_PRECISION_FP8 && t->config.training.device == CONFIG_DEVICE_CPU))
 		return STATUS_OK;
 	if (precision == CONFIG_PRECISION_FP8)
-		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_UNSUPPORTED,
-				       "training: precision: fp8 needs a GPU of sm_90 (Hopper); device: cpu computes the same, "
-				       "more slowly than fp32");
+		return error_set_cause(
+			err, STATUS_UNAVAILABLE, CAUSE_UNSUPPORTED,
+			"training: precision: fp8 needs a GPU of sm_90 (Hopper); device: cpu computes the same, "
+			"more slowly than fp32");
 	return error_set_cause(
 		err, STATUS_UNAVAILABLE, CAUSE_UNSUPPORTED,
 		"training: precision: %s needs a GPU, and a CPU computes in float32: use precision: fp32 or "
@@ -140,10 +141,11 @@ static enum status check_gpu_precision(const struct training *t, const struct gp
 
 	if (t->config.training.precision != CONFIG_PRECISION_FP8 || cc == FP8_CC)
 		return STATUS_OK;
-	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_UNSUPPORTED,
-			       "training: precision: fp8 needs a GPU of sm_90 (Hopper), because cuBLASLt has FP8 with block "
-			       "scales only for it; %s is sm_%.0f: use precision: bf16",
-			       g->name, cc);
+	return error_set_cause(
+		err, STATUS_UNAVAILABLE, CAUSE_UNSUPPORTED,
+		"training: precision: fp8 needs a GPU of sm_90 (Hopper), because cuBLASLt has FP8 with block "
+		"scales only for it; %s is sm_%.0f: use precision: bf16",
+		g->name, cc);
 }
 
 static enum status choose(struct choice *c, const struct training *t, const struct machine *m,

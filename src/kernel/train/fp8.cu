@@ -435,3 +435,33 @@ ENTRY void __launch_bounds__(TRAIN_THREADS)
 	__syncthreads();
 	put_turned(turned, a.y.to + col0 * a.y.ld + row0, a.y.ld, COLUMNS, a.cols - col0, a.rows - row0);
 }
+
+ENTRY void __launch_bounds__(TRAIN_THREADS) train_fp8_add_bias(const __grid_constant__ struct train_fp8_bias_args a)
+{
+	const int wide = wide16(a.y, a.ld_y * 2), wide_bias = wide16(a.bias, 0);
+
+	FOR_TURNS(base, a.rows, a.cols)
+	{
+		struct tile_place p[2];
+		uint4 y[2], bias[2];
+
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			p[i] = place_of(TILE_OF(base, i), a.rows, a.cols);
+			y[i] = load_or_0(a.y + p[i].row * a.ld_y + p[i].col, p[i].left, wide);
+			bias[i] = load_or_0(a.bias + p[i].col, p[i].left, wide_bias);
+		}
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			float v[8], w[8];
+
+			unpack8(v, y[i]);
+			unpack8(w, bias[i]);
+#pragma unroll
+			for (int j = 0; j < 8; j++)
+				v[j] += w[j];
+			if (p[i].left > 0)
+				store8(a.y + p[i].row * a.ld_y + p[i].col, pack8(v), p[i].left, wide);
+		}
+	}
+}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels that quantize to E4M3 for training (docs/explanation/design/fp8.md). A tile has one scale: 128
- * elements of a row, or 128 x 128 elements of a weight. With m = the tile's largest magnitude, at least 2^-100:
- * scale = m / 448, element = e4m3(number * (448 / m)), rounded to nearest even. A tile of zeros has the scale 1. If a
- * number is not finite, the scale and all elements of the tile are NaN, and *overflows is increased by 1. The last
- * tile of a row or column may be shorter. E4M3 matrices have rows that begin at multiples of 8 bytes, and a
- * multiple of 8 columns. A null `overflows` means that nothing is counted.
+ * elements of a row, or 128 x 128 elements of a weight. With m = the tile's largest magnitude, at least
+ * 2^-100: scale = m / 448, element = e4m3(number * (448 / m)), rounded to nearest even. A tile of zeros has
+ * the scale 1. If a number is not finite, the scale and all elements of the tile are NaN, and *overflows is
+ * increased by 1. The last tile of a row or column may be shorter. E4M3 matrices have rows that begin at
+ * multiples of 8 bytes, and a multiple of 8 columns. A null `overflows` means that nothing is counted.
  */
 #ifndef KERNEL_TRAIN_FP8_H
 #define KERNEL_TRAIN_FP8_H
@@ -13,8 +13,8 @@
 
 enum {
 	TRAIN_FP8_TILE = 128,
-	TRAIN_FP8_COLUMNS = 64,	  /* columns of a block of train_fp8_columns */
-	TRAIN_FP8_PITCH = 132,	  /* bytes of a row of a transposed tile in shared memory */
+	TRAIN_FP8_COLUMNS = 64, /* columns of a block of train_fp8_columns */
+	TRAIN_FP8_PITCH = 132,	/* bytes of a row of a transposed tile in shared memory */
 	TRAIN_FP8_NORM_SHARED = 128,
 	/* Bytes in shared memory before the transposed tile: largest magnitudes and factors. */
 	TRAIN_FP8_TURNED_AT = (1 + 32) * TRAIN_FP8_COLUMNS * 4,
@@ -23,8 +23,8 @@ enum {
 
 /* Rows quantized to E4M3: the scale of row t and tile i is scale[i * step + t]. */
 struct train_fp8_rows {
-	DEVICE_PTR(uint8_t) to;	  /* (rows, cols), ld */
-	DEVICE_PTR(float) scale;  /* (tiles, rows), step */
+	DEVICE_PTR(uint8_t) to;	 /* (rows, cols), ld */
+	DEVICE_PTR(float) scale; /* (tiles, rows), step */
 	DEVICE_PTR(uint32_t) overflows;
 	int64_t ld, step;
 };
@@ -39,8 +39,8 @@ struct train_fp8_quantize_args {
 };
 static_assert(sizeof(struct train_fp8_quantize_args) == 64, "layout shared with nvcc");
 
-/* train_fp8_rmsnorm: y and rstd have the bits of train_rmsnorm without `add`; q is y in E4M3. Grid: rows. Threads:
- * train_row_threads(cols). Shared: TRAIN_FP8_NORM_SHARED. cols <= TRAIN_ROW_COLS_MAX. */
+/* train_fp8_rmsnorm: y and rstd have the bits of train_rmsnorm without `add`; q is y in E4M3. Grid: rows.
+ * Threads: train_row_threads(cols). Shared: TRAIN_FP8_NORM_SHARED. cols <= TRAIN_ROW_COLS_MAX. */
 struct train_fp8_norm_args {
 	DEVICE_PTR(const uint16_t) x; /* (rows, cols), ld_x */
 	DEVICE_PTR(const uint16_t) w; /* (cols) */
@@ -55,9 +55,9 @@ struct train_fp8_norm_args {
 static_assert(sizeof(struct train_fp8_norm_args) == 112, "layout shared with nvcc");
 
 /*
- * train_fp8_swiglu: h has the bits of train_swiglu; q is h in E4M3, (rows, ffn). train_fp8_swiglu_bwd: gate_up, h
- * and h_again have the bits of train_swiglu_bwd; q is the new gate_up in E4M3, (rows, 2 ffn), and ffn is a
- * multiple of 128. Grid: train_fp8_blocks(rows, ffn), or any, of TRAIN_THREADS.
+ * train_fp8_swiglu: h has the bits of train_swiglu; q is h in E4M3, (rows, ffn). train_fp8_swiglu_bwd:
+ * gate_up, h and h_again have the bits of train_swiglu_bwd; q is the new gate_up in E4M3, (rows, 2 ffn), and
+ * ffn is a multiple of 128. Grid: train_fp8_blocks(rows, ffn), or any, of TRAIN_THREADS.
  */
 struct train_fp8_swiglu_args {
 	DEVICE_PTR(uint16_t) gate_up; /* (rows, 2 ffn), ld_gate_up: gate, then up */
@@ -69,12 +69,12 @@ struct train_fp8_swiglu_args {
 };
 static_assert(sizeof(struct train_fp8_swiglu_args) == 96, "layout shared with nvcc");
 
-/* train_fp8_weights: `to` is w in E4M3, and `transposed` has the transposed bytes, (cols, rows). The scale of tile
- * (i, j) is scale[i * step + j], and scale_transposed[j * step_transposed + i]. rows is a multiple of 4. Grid:
- * tiles of cols * tiles of rows. Threads: TRAIN_THREADS. Shared: TRAIN_FP8_TURN_SHARED. */
+/* train_fp8_weights: `to` is w in E4M3, and `transposed` has the transposed bytes, (cols, rows). The scale of
+ * tile (i, j) is scale[i * step + j], and scale_transposed[j * step_transposed + i]. rows is a multiple of 4.
+ * Grid: tiles of cols * tiles of rows. Threads: TRAIN_THREADS. Shared: TRAIN_FP8_TURN_SHARED. */
 struct train_fp8_weights_args {
-	DEVICE_PTR(const uint16_t) w; /* (rows, cols), ld_w */
-	DEVICE_PTR(uint8_t) to;	      /* (rows, cols), ld_to */
+	DEVICE_PTR(const uint16_t) w;	/* (rows, cols), ld_w */
+	DEVICE_PTR(uint8_t) to;		/* (rows, cols), ld_to */
 	DEVICE_PTR(uint8_t) transposed; /* (cols, rows), ld_transposed */
 	DEVICE_PTR(float) scale;
 	DEVICE_PTR(float) scale_transposed;
@@ -84,9 +84,9 @@ struct train_fp8_weights_args {
 };
 static_assert(sizeof(struct train_fp8_weights_args) == 96, "layout shared with nvcc");
 
-/* train_fp8_columns: y is the transposed x, (cols, rows), quantized along the rows of x: the scale of column j and
- * tile i of 128 rows is y.scale[i * y.step + j]. rows is a multiple of 4. Grid: (cols + 63) / 64 * tiles of rows.
- * Threads: TRAIN_THREADS. Shared: TRAIN_FP8_TURN_SHARED. */
+/* train_fp8_columns: y is the transposed x, (cols, rows), quantized along the rows of x: the scale of column
+ * j and tile i of 128 rows is y.scale[i * y.step + j]. rows is a multiple of 4. Grid: (cols + 63) / 64 *
+ * tiles of rows. Threads: TRAIN_THREADS. Shared: TRAIN_FP8_TURN_SHARED. */
 struct train_fp8_columns_args {
 	DEVICE_PTR(const uint16_t) x; /* (rows, cols), ld_x */
 	struct train_fp8_rows y;
@@ -94,6 +94,15 @@ struct train_fp8_columns_args {
 	uint32_t rows, cols;
 };
 static_assert(sizeof(struct train_fp8_columns_args) == 64, "layout shared with nvcc");
+
+/* train_fp8_add_bias: y = bf16(y + bias). Grid: train_fp8_blocks(rows, cols), or any, of TRAIN_THREADS. */
+struct train_fp8_bias_args {
+	DEVICE_PTR(uint16_t) y;		 /* (rows, cols), ld_y */
+	DEVICE_PTR(const uint16_t) bias; /* (cols) */
+	int64_t ld_y;
+	uint32_t rows, cols;
+};
+static_assert(sizeof(struct train_fp8_bias_args) == 32, "layout shared with nvcc");
 
 /* A group of 16 lanes processes one tile of a row, two in each turn. */
 static inline unsigned train_fp8_blocks(uint64_t rows, uint64_t cols)

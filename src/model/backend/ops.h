@@ -51,8 +51,8 @@ struct gemm {
 	struct mat a, b, c, d, bias;
 	bool trans_a, trans_b;
 	float alpha, beta;
-	/* Operands that are not E4M3 are quantized to E4M3 first, with a scale per 128 elements along k. With b
-	 * in E4M3 with scales of blocks, a is always quantized. */
+	/* Operands that are not E4M3 are quantized to E4M3 first, with a scale per 128 elements along k. With
+	 * b in E4M3 with scales of blocks, a is always quantized. */
 	bool fp8;
 	/* Counts the scales of these operands that are not finite, because a number is not (I32, device
 	 * memory). NULL: not counted. */
@@ -163,8 +163,9 @@ struct ops {
 	 * NULL: nothing is rearranged. */
 	enum status (*pack)(struct backend *, struct mat *w, struct error *);
 	enum status (*gemm)(struct backend *, const struct gemm *, struct error *);
-	/* Quantizes weights (of the activations' type, or F32) to E4M3 with a scale per 128 x 128 elements, `to`, and the same bytes transposed with
-	 * the transposed scales, `transposed`. Numbers that are not finite are counted as by gemm. */
+	/* Quantizes weights (of the activations' type, or F32) to E4M3 with a scale per 128 x 128 elements,
+	 * `to`, and the same bytes transposed with the transposed scales, `transposed`. Numbers that are not
+	 * finite are counted as by gemm. */
 	enum status (*quantize_e4m3)(struct backend *, struct mat from, struct mat to, struct mat transposed,
 				     int32_t *overflows, struct error *);
 	/* x[t] = table[token[t]]. Backward adds rows of dx to dtable. */

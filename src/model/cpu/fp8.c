@@ -38,10 +38,10 @@ static void round_part(void *arg, int64_t first, int64_t last, unsigned thread)
 			const int64_t row = r->along_rows ? at : i, col = r->along_rows ? i : at;
 			const int64_t n = ends - at < FP8_TILE ? ends - at : FP8_TILE;
 
-			r->counts[thread] += round_trip(
-				(const float *)r->from.data + row * r->from.ld + col,
-				r->along_rows ? r->from.ld : 1, (float *)r->to.data + row * r->to.ld + col,
-				r->along_rows ? r->to.ld : 1, n);
+			r->counts[thread] += round_trip((const float *)r->from.data + row * r->from.ld + col,
+							r->along_rows ? r->from.ld : 1,
+							(float *)r->to.data + row * r->to.ld + col,
+							r->along_rows ? r->to.ld : 1, n);
 		}
 }
 
@@ -105,7 +105,7 @@ static void quantize_part(void *arg, int64_t first, int64_t last, unsigned threa
 }
 
 enum status cpu_quantize_e4m3(struct backend *back, struct mat from, struct mat to, struct mat transposed,
-			 int32_t *overflows, struct error *err)
+			      int32_t *overflows, struct error *err)
 {
 	int32_t counts[THREADS_MOST] = {0};
 	struct quantizing q = {.from = from, .to = to, .transposed = transposed, .counts = counts};

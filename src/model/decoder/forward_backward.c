@@ -139,8 +139,8 @@ static int32_t *counter(const struct linear *l, bool gradients)
 	return l->overflows ? l->overflows + gradients : NULL;
 }
 
-/* Lets the norms and SwiGLU quantize their results. A tile of SwiGLU's gradient must not have parts of gate and
- * of up. */
+/* Lets the norms and SwiGLU quantize their results. A tile of SwiGLU's gradient must not have parts of gate
+ * and of up. */
 static enum status place_fp8_copies(const struct pass *p, struct error *err)
 {
 	const struct shape *s = &p->model->shape;

@@ -389,9 +389,9 @@ enum status linear_backward_input(const struct linear_run *run, const struct lin
 	if (!linear_tail(l))
 		return dx.rows ? base_bwd(run, l, dy, false, dx, err) : STATUS_OK;
 	st = up_bwd(run, l, dy, mat_cols(&wide, l->out, linear_tail(l)), err);
-	return st || !dx.rows ? st
-			      : product(run->back, wide, false, mat_cols(&l->block, 0, l->in), false, 1, 0,
-					dx, err);
+	return st || !dx.rows
+		       ? st
+		       : product(run->back, wide, false, mat_cols(&l->block, 0, l->in), false, 1, 0, dx, err);
 }
 
 enum status linear_backward_trained(const struct linear_run *run, const struct linear *l, struct mat x,

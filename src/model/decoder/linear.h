@@ -38,10 +38,10 @@ struct linear {
 	 */
 	struct stored stored[STORED_MOST];
 	int stored_count;
-	/* W in E4M3 with block scales, and transposed, if this layer computes in FP8; else rows 0. A frozen w is
-	 * fp8 itself. */
+	/* W in E4M3 with block scales, and transposed, if this layer computes in FP8; else rows 0. A frozen w
+	 * is fp8 itself. */
 	struct mat fp8, fp8_transposed;
-	int32_t *overflows;    /* FP8 only, device memory [2]: counts of inputs, and of gradients */
+	int32_t *overflows; /* FP8 only, device memory [2]: counts of inputs, and of gradients */
 	bool is_fp8;
 	int64_t rank;	    /* of all owners together */
 	int64_t owner_rank; /* of each owner; 0: one adapter, which every row uses */

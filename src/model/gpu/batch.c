@@ -27,13 +27,14 @@ void filling_release(struct filling **out)
 	*out = NULL;
 }
 
-/* The number of rows after padding. In FP8 it is a multiple of 16, which GEMMs need. Several documents of equal length are not padded, because every full
- * batch has the same number. A single document may have any length, so it is padded. */
+/* The number of rows after padding. In FP8 it is a multiple of 16, which GEMMs need. Several documents of
+ * equal length are not padded, because every full batch has the same number. A single document may have any
+ * length, so it is padded. */
 static int64_t filled_rows(const struct gpu_state *g, const struct batch *b)
 {
 	const int64_t first = b->doc_start[1];
-	const int64_t least = g->options.fp8 ? (b->tokens + FP8_MULTIPLE - 1) / FP8_MULTIPLE * FP8_MULTIPLE
-					     : b->tokens;
+	const int64_t least =
+		g->options.fp8 ? (b->tokens + FP8_MULTIPLE - 1) / FP8_MULTIPLE * FP8_MULTIPLE : b->tokens;
 	int64_t step = (g->rows_most / CLASSES + TOGETHER - 1) / TOGETHER * TOGETHER, up;
 	bool alike = b->docs > 1 || b->tokens == g->rows_most;
 

@@ -15,14 +15,16 @@ enum status gpu_check_fp8(const struct gpu_state *g, struct error *err)
 	if (!g->options.fp8)
 		return STATUS_OK;
 	if (cc != BLOCK_SCALES_CC)
-		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "precision: fp8 needs GEMMs in FP8 with block scales, which cuBLASLt has only for sm_90 "
-				       "(Hopper); %s is sm_%d",
-				       gpu_name(g->device), cc);
+		return error_set_cause(
+			err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+			"precision: fp8 needs GEMMs in FP8 with block scales, which cuBLASLt has only for sm_90 "
+			"(Hopper); %s is sm_%d",
+			gpu_name(g->device), cc);
 	if (version < BLOCK_SCALES_CUBLASLT)
-		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "precision: fp8 needs cuBLASLt 12.9 or newer, for block scales; %s is %d.%d",
-				       matmul_path(g->products->library), version / 10000, version / 100 % 100);
+		return error_set_cause(
+			err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+			"precision: fp8 needs cuBLASLt 12.9 or newer, for block scales; %s is %d.%d",
+			matmul_path(g->products->library), version / 10000, version / 100 % 100);
 	return STATUS_OK;
 }
 
@@ -90,6 +92,40 @@ bool gpu_takes_fp8(const struct gemm *g)
 	return g->fp8 || fp8_is_weight(&g->b);
 }
 
+static enum status add_bias(struct backend *back, const struct gemm *g, struct error *err)
+{
+	const struct train_fp8_bias_args args = {
+		.y = gpu_address(g->d.data),
+		.bias = gpu_address(g->bias.data),
+		.ld_y = g->d.ld,
+		.rows = (uint32_t)g->d.rows,
+		.cols = (uint32_t)g->d.cols,
+	};
+
+	return gpu_run(back, GPU_KERNEL_FP8_ADD_BIAS,
+		       train_fp8_blocks((uint64_t)g->d.rows, (uint64_t)g->d.cols), TRAIN_THREADS, 0, &args,
+		       err);
+}
+
+/* If the library has no bias in this mode, a pass of its own adds it. */
+static enum status multiply(struct backend *back, const struct gemm *g, double before, struct error *err)
+{
+	struct gpu_state *gpu = gpu_of(back);
+	struct gemm alone = *g;
+	struct error why = {0};
+	enum status st;
+
+	if (g->bias.rows && !gpu->no_fp8_bias) {
+		st = gemm_plans_run(back, g, before, &why);
+		if (st != STATUS_UNSUPPORTED)
+			return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
+		gpu->no_fp8_bias = true;
+	}
+	alone.bias = (struct mat){0};
+	st = gemm_plans_run(back, &alone, before, err);
+	return st || !g->bias.rows ? st : add_bias(back, g, err);
+}
+
 enum status gpu_gemm_fp8(struct backend *back, const struct gemm *g, double before, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(back->arena);
@@ -102,13 +138,13 @@ enum status gpu_gemm_fp8(struct backend *back, const struct gemm *g, double befo
 	q.trans_b = true;
 	q.fp8 = false;
 	if (!st)
-		st = gemm_plans_run(back, &q, before, err);
+		st = multiply(back, &q, before, err);
 	arena_reset(back->arena, &mark);
 	return st;
 }
 
 enum status gpu_quantize_e4m3(struct backend *back, struct mat from, struct mat to, struct mat transposed,
-			 int32_t *overflows, struct error *err)
+			      int32_t *overflows, struct error *err)
 {
 	const struct train_fp8_weights_args args = {
 		.w = gpu_address(from.data),
@@ -129,9 +165,8 @@ enum status gpu_quantize_e4m3(struct backend *back, struct mat from, struct mat 
 	cost_quantize(back, &from);
 	if (from.dtype != DTYPE_BF16 || !fp8_is_weight(&to) || !fp8_is_weight(&transposed))
 		return error_set(err, STATUS_BUG, "weights of types that a GPU does not quantize");
-	return gpu_run(back, GPU_KERNEL_FP8_WEIGHTS,
-		       (unsigned)(fp8_tiles(from.cols) * fp8_tiles(from.rows)), TRAIN_THREADS,
-		       TRAIN_FP8_TURN_SHARED, &args, err);
+	return gpu_run(back, GPU_KERNEL_FP8_WEIGHTS, (unsigned)(fp8_tiles(from.cols) * fp8_tiles(from.rows)),
+		       TRAIN_THREADS, TRAIN_FP8_TURN_SHARED, &args, err);
 }
 
 enum status gpu_rmsnorm_fp8(struct backend *back, const struct mat *x, const struct mat *w, float eps,

@@ -84,9 +84,8 @@ static enum status shape_of(struct matmul_shape *s, const struct gemm *g, enum g
 	memset(s, 0, sizeof(*s));
 	if (!type_of(g->a.dtype, &s->a) || !type_of(g->b.dtype, &s->b) || !type_of(g->d.dtype, &s->d) ||
 	    s->d == MATMUL_E4M3 || (s->a == MATMUL_E4M3) != (s->b == MATMUL_E4M3))
-		return error_set(
-			err, STATUS_UNSUPPORTED,
-			"a GPU's GEMMs support only BF16 and F32, and on sm_90 operands in E4M3");
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "a GPU's GEMMs support only BF16 and F32, and on sm_90 operands in E4M3");
 	if (g->beta != 0 && g->c.ld != g->d.ld)
 		return error_set(err, STATUS_BUG, "a GEMM is added to a matrix with another row pitch");
 	s->compute = precision == GPU_PRECISION_TF32 ? MATMUL_COMPUTE_TF32 : MATMUL_COMPUTE_F32;

@@ -46,6 +46,7 @@
 	X(FP8_SWIGLU_BWD, "train_fp8", "train_fp8_swiglu_bwd", GPU_PART_ELEMENTS, ONE) \
 	X(FP8_WEIGHTS, "train_fp8", "train_fp8_weights", GPU_PART_ELEMENTS, ONE) \
 	X(FP8_COLUMNS, "train_fp8", "train_fp8_columns", GPU_PART_ELEMENTS, ONE) \
+	X(FP8_ADD_BIAS, "train_fp8", "train_fp8_add_bias", GPU_PART_ELEMENTS, ONE) \
 	X(PAGED_BF16_64, "paged_attention", "paged_bf16_d64", GPU_PART_ATTENTION, ONE) \
 	X(PAGED_BF16_128, "paged_attention", "paged_bf16_d128", GPU_PART_ATTENTION, ONE) \
 	X(PAGED_E4M3_64, "paged_attention", "paged_e4m3_d64", GPU_PART_ATTENTION, ONE) \
@@ -92,6 +93,7 @@ struct gpu_state {
 	struct gemm_plans *products;
 	struct gemm_choices *choices; /* made before requests run; NULL: none */
 	struct skinny *skinny;	      /* NULL: not asked for, or not for this device */
+	bool no_fp8_bias;	      /* cuBLASLt has no bias with scales in blocks */
 	bool no_e4m3_library;	      /* cuBLASLt has no GEMM of E4M3 with one factor per row */
 	struct attention_state *attends;
 	struct gpu_kernel *kernel[GPU_KERNEL_COUNT];

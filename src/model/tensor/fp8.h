@@ -14,7 +14,9 @@ enum {
 	FP8_TILE = 128,	   /* elements of a scale along k; weights: 128 x 128 */
 	FP8_MULTIPLE = 16, /* of the sizes of a GEMM in FP8, whose rows begin at multiples of 16 bytes */
 };
-#define FP8_LEAST 0x1p-100f /* smaller largest magnitudes count as this one, so that the inverse is finite */
+#define FP8_LEAST                                                                                            \
+	0x1p-100f /* smaller largest magnitudes count as this one, so that the inverse is finite             \
+		   */
 #define FP8_FINITE_MOST 3.402823466e38f
 
 struct fp8_scale {

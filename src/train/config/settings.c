@@ -62,10 +62,10 @@ static const struct opt training_rows[] = {
 		    "length, as in packs, always use assay's kernels. plain: kernels without tensor cores, for any "
 		    "sequences; float32 always uses them"),
 	ROW(precision, .preset = "auto", .choices = precisions,
-	    .help = "number type of activations and GEMMs. auto: bf16 on a GPU, fp32 on a CPU. fp32: float32 without TF32. tf32, on "
-		    "GPUs: float32 whose GEMMs run on tensor cores, which round their factors to 10 bits. bf16: on GPUs. fp8: "
-		    "linear layers of the base model multiply in E4M3, on a GPU of sm_90, or more slowly on a CPU. The rest is as "
-		    "with bf16, on a CPU as with fp32"),
+	    .help = "number type of activations and GEMMs. auto: bf16 on a GPU, fp32 on a CPU. fp32: float32 without "
+		    "TF32. tf32, only on a GPU: float32 with GEMMs on tensor cores, which round their inputs to 10 bits. "
+		    "bf16: only on a GPU. fp8, on a GPU of sm_90: the base model's linear layers multiply in E4M3, and "
+		    "the rest is as with bf16. A CPU computes the same in float32, with device: cpu"),
 	ROW(fp8_layers, .many = true,
 	    .help = "with precision: fp8, the layers whose linear layers use it, such as [1-26]; the others keep the "
 		    "number type of activations. Default: all layers"),
@@ -88,9 +88,6 @@ static const struct opt training_rows[] = {
 	    .help = "sequences per micro-batch of an evaluation"),
 	ROW(gradient_accumulation_steps, .preset = "1", .min = 1, .max = 65536,
 	    .help = "micro-batches per step, of each rank"),
-	ROW(dataloader_num_workers, .preset = "1", .max = 1024,
-	    .help = "0: make each micro-batch, and copy it to the GPU, while the step waits for it; 1 or more: a thread makes the "
-		    "next one ahead. More than one has no further effect, because one thread is enough"),
 	ROW(global_batch_size, .preset = "0", .min = 0, .max = 1e9,
 	    .help = "sequences per step of all ranks together, which sets gradient_accumulation_steps; 0: as the "
 		    "other settings and the number of ranks give"),
@@ -100,6 +97,9 @@ static const struct opt training_rows[] = {
 	ROW(bucket_cap_mb, .preset = "64", .min = 0.001, .max = 1e6,
 	    .help = "full fine-tuning on several ranks: MiB of the gradient whose sum over the ranks begins while "
 		    "lower layers still compute theirs"),
+	ROW(dataloader_num_workers, .preset = "1", .max = 1024,
+	    .help = "0: make each micro-batch, and copy it to the GPU, while the step waits for it; 1 or more: a thread makes the "
+		    "next one ahead. More than one has no further effect, because one thread is enough"),
 	ROW(auto_find_batch_size, .help = "use the largest micro-batch that fits into 90 % of the available "
 					  "memory; a step keeps its number of rows"),
 	ROW(max_steps, .preset = "0", .min = 0, .max = 1e12,
@@ -165,7 +165,7 @@ static const struct opt training_rows[] = {
 	ROW(seed, .preset = "42",
 	    .help = "seed of the adapters' initial values, the order of rows and dropout"),
 	ROW(zero_stage, .preset = "0", .min = 0, .max = 3,
-	    .help = "DeepSpeed's setting; reported and otherwise ignored, because one process holds the "
+	    .help = "DeepSpeed's setting; reported and otherwise ignored, because each rank holds the "
 		    "whole model"),
 };
 #undef ROW

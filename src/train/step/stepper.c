@@ -122,6 +122,26 @@ static int64_t most_rows(const struct config *c)
 	return trained > evaluated ? trained : evaluated;
 }
 
+static enum status create_model(struct stepper *s, const struct shape *shape, const struct config *c,
+				struct error *err)
+{
+	bool *fp8 = calloc((size_t)shape->layers + 1, sizeof(*fp8));
+	struct peft_config lora;
+	struct model_options options = stepper_model_options(c, &lora);
+	enum status st = config_check_layers(c, shape->layers, err);
+
+	if (!fp8)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a list of layers");
+	for (int64_t i = 0; i < shape->layers; i++)
+		fp8[i] = config_layer_fp8(c, i);
+	options.fp8 = c->training.precision == CONFIG_PRECISION_FP8 ? fp8 : NULL;
+	if (!st)
+		st = model_create(&s->model, shape, &options, err);
+	free(fp8);
+	return st;
+}
+
 /* The sums of gradients that wait for others, if gradients are added along a tree. */
 static enum status place_tree(struct stepper *s, const struct config *c, struct error *err)
 {
@@ -142,26 +162,6 @@ static enum status make_buckets(struct stepper *s, const struct config *c, struc
 	return c->place.ranks > 1
 		       ? buckets_make(&s->buckets, &s->model->params, s->model->shape.layers, bytes, err)
 		       : STATUS_OK;
-}
-
-static enum status create_model(struct stepper *s, const struct shape *shape, const struct config *c,
-				struct error *err)
-{
-	bool *fp8 = calloc((size_t)shape->layers + 1, sizeof(*fp8));
-	struct peft_config lora;
-	struct model_options options = stepper_model_options(c, &lora);
-	enum status st = config_check_layers(c, shape->layers, err);
-
-	if (!fp8)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for a list of layers");
-	for (int64_t i = 0; i < shape->layers; i++)
-		fp8[i] = config_layer_fp8(c, i);
-	options.fp8 = c->training.precision == CONFIG_PRECISION_FP8 ? fp8 : NULL;
-	if (!st)
-		st = model_create(&s->model, shape, &options, err);
-	free(fp8);
-	return st;
 }
 
 static enum status place(struct stepper *s, const struct shape *shape, const struct config *c,
@@ -298,6 +298,20 @@ static enum status check_tokens(struct step_size size, const char *setting, stru
 			 (long long)size.tokens, INT32_MAX, setting);
 }
 
+/* On a GPU the rows of a GEMM that sums over tokens begin at multiples of 16 bytes. */
+static enum status check_fp8_tokens(const struct config *c, struct step_size size, const char *setting,
+				    struct error *err)
+{
+	if (c->training.device != CONFIG_DEVICE_GPU || c->training.precision != CONFIG_PRECISION_FP8 ||
+	    size.tokens % FP8_MULTIPLE == 0)
+		return STATUS_OK;
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"training: precision: fp8 needs micro-batches of a multiple of %d tokens, and %s x data: "
+		"max_seq_length is %lld",
+		FP8_MULTIPLE, setting, (long long)size.tokens);
+}
+
 /* `device: auto` is decided after the configuration was checked. */
 static enum status check_master(const struct config *c, struct error *err)
 {
@@ -308,19 +322,6 @@ static enum status check_master(const struct config *c, struct error *err)
 		"training: master_weights: %s saves memory only on a GPU, and this run uses the CPU, which "
 		"computes with float32 weights; use fp32",
 		config_master_name(c->training.master_weights));
-}
-
-/* On a GPU the rows of a GEMM that sums over tokens begin at multiples of 16 bytes. */
-static enum status check_fp8_tokens(const struct config *c, struct step_size size, const char *setting,
-				    struct error *err)
-{
-	if (c->training.device != CONFIG_DEVICE_GPU || c->training.precision != CONFIG_PRECISION_FP8 ||
-	    size.tokens % FP8_MULTIPLE == 0)
-		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT,
-			 "training: precision: fp8 needs micro-batches of a multiple of %d tokens, and %s x data: "
-			 "max_seq_length is %lld",
-			 FP8_MULTIPLE, setting, (long long)size.tokens);
 }
 
 enum status stepper_plan(struct stepper *s, const struct shape *shape, const struct config *c,
@@ -564,8 +565,8 @@ enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *l
 	return st;
 }
 
-/* The place where a pass first met what is not finite: the lowest input, or else the highest gradient, because it
- * spreads from there. -1: none. */
+/* The place where a pass first met what is not finite: the lowest input, or else the highest gradient,
+ * because it spreads from there. -1: none. */
 static int64_t first_overflow(const int32_t *counts, int64_t count)
 {
 	for (int64_t i = 0; i < count; i += 2)
