@@ -5,10 +5,6 @@ set -eu
 # For tests and tools, sorted.
 meant_for_tests() {
 	cat << LIST
-bnb4_kernels_dequantize 4-bit weights on a device, until training uses them
-bnb4_kernels_open 4-bit weights on a device, until training uses them
-bnb4_kernels_quantize 4-bit weights on a device, until training uses them
-bnb4_kernels_scratch 4-bit weights on a device, until training uses them
 engine_check the engine's tables against themselves
 engine_finish the end of a request at a stop string
 gguf_parse one file's bytes, for the fuzzer

@@ -16,7 +16,7 @@ passed=0 failed=0 skipped=0 unfetched=no only_alone='' together=$(nproc)
 again_worth() { # folder
 	sed '1,/^Summary of Failures/d' "$1/test.log" | grep -v signal |
 		sed -nE 's,^ *[0-9]+/[0-9]+ (.*[^ ]) +(FAIL|ERROR) .*,\1,p' | while read -r test; do
-		log=$(grep -F "\"name\": \"$test\"" "$1/meson-logs/testlog.json")
+		log=$(grep -F "\"name\": \"$test\"" "$1/meson-logs/testlog-cpu_time.sh.json")
 		case $log in *'ERROR: LeakSanitizer'*) case $log in *'not ok '*) ;; *) continue ;; esac ;; esac
 		printf '%s\n' "$log" | sed 's/ERROR: LeakSanitizer//g; s/SUMMARY: AddressSanitizer: [0-9]* byte(s) leaked//g' |
 			grep -q 'Sanitizer:\|runtime error:' || echo "${test##* }"
@@ -99,8 +99,8 @@ left_out() {
 }
 
 threaded="cpu_pool grammar load_content machine run_ranks team_links train_checkpoint train_findings train_sampler train_tokenised vendor_nvml watch_serve"
-# One build after the other, beside the tests; how each went is a file that its tests wait for. They are not optimised, and what is for a
-# debugger is left out but for lines: with sanitizers the compiler takes two to four times as long otherwise, and longer than the tests.
+# One build after the other, beside the tests; how each went is a file that its tests wait for. They are not optimised, but for threads, whose
+# tests compute for long; and what is for a debugger is left out but for lines: the compiler takes two to four times as long otherwise.
 build_all() {
 	made() { # build_in and its arguments
 		code=0
@@ -111,7 +111,7 @@ build_all() {
 	plain="-Ddebug=false -Doptimization=0 -Dc_args=-g1"
 	# shellcheck disable=SC2086
 	made build_in build-asan "all meson-test-prereq" $plain -Db_sanitize=address,undefined -Db_lundef=false
-	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1 src/serve/libassay-http.so" $plain \
+	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1 src/serve/libassay-http.so" $plain -Doptimization=g \
 		-Db_sanitize=thread -Db_lundef=false -Dplot=disabled -Darchive=disabled -Dscreen=disabled
 	export CC=clang
 	[ $fuzz = no ] || made build_in build-fuzz fuzzers $plain -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled -Dscreen=disabled
@@ -216,5 +216,5 @@ awk 'function seconds(t) { split(t, part, "[ms]"); return part[1] * 60 + part[2]
 # shellcheck disable=SC2086
 echo "$passed passed, $failed failed, $skipped skipped${only_alone:+; of the passed $(set -- $only_alone && echo $#) only alone, after failing beside others:$only_alone}"
 [ "$unfetched" = no ] || echo "NOT RUN though asked for: what PyPI was to give (ASSAY_TEST_EXAMPLE, ASSAY_TEST_HTA); the logs of these names below build say why"
-[ "$skipped" = 0 ] || echo "what was skipped lacks a GPU, nvcc or an optional library here; each says why in build*/meson-logs/testlog.txt"
+[ "$skipped" = 0 ] || echo "what was skipped lacks a GPU, nvcc or an optional library here; each says why in build*/meson-logs/testlog*.txt"
 [ "$failed" = 0 ] && [ "$unfetched" = no ]

@@ -39,8 +39,8 @@ struct command {
 		*rest; /* the words after the options, as help shows them: "-- PROGRAM"; NULL: not accepted */
 	bool hidden;   /* __worker and other internal commands */
 	bool single;   /* not supported on several ranks: each rank would do all of the work */
-	bool mpi_on_cpus; /* its ranks communicate by MPI if they have no GPU */
-	bool alone;    /* works on files or on this program only: all launched ranks would do the same */
+	bool mpi_on_cpus;  /* its ranks communicate by MPI if they have no GPU */
+	bool alone;	   /* works on files or on this program only: all launched ranks would do the same */
 	bool stops_unread; /* a closed output pipe (SIGPIPE) requests a stop, as TERM does */
 	bool raw;	   /* parses argv itself (hidden commands) */
 	/* Optional. Maps the exit code to the one that the program's caller needs. argv: the words after the

@@ -36,6 +36,7 @@ static bool digits(const char *text, int count, int *out)
 /* Days since a fixed day (Howard Hinnant's days_from_civil). `size`: characters of the date. */
 static bool day_number(const char *text, int *out, size_t *size)
 {
+	static const int days_of[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 	int year, month, day = 1, era, of_era, of_year;
 
 	*size = DATE_MONTH;
@@ -46,7 +47,9 @@ static bool day_number(const char *text, int *out, size_t *size)
 		if (!digits(text + 8, 2, &day))
 			return false;
 	}
-	if (month < 1 || month > 12 || day < 1 || day > 31)
+	if (month < 1 || month > 12 || day < 1 || day > days_of[month - 1])
+		return false;
+	if (month == 2 && day == 29 && (year % 4 || (year % 100 == 0 && year % 400)))
 		return false;
 	year -= month <= 2;
 	era = year / 400;

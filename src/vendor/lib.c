@@ -187,8 +187,9 @@ static enum status not_found(struct search *s, const char *named, struct error *
 	if (s->failed.size) {
 		text_add(&t, text_str(&s->failed));
 	} else if (s->spec->module && !named) {
-		text_addf(&t, "%s not found next to the program, in its lib folder or in ASSAY_MODULE_DIR",
-			  s->spec->sonames[0]);
+		text_addf(&t, "%s is not in ", s->spec->sonames[0]);
+		module_folders_tell(&t);
+		text_add(&t, "; set ASSAY_MODULE_DIR to its folder");
 	} else {
 		text_addf(&t, "%s not found %s%s%s", s->spec->sonames[0], named ? "in " : "",
 			  named ? named : "",

@@ -382,6 +382,7 @@ enum status watch_replay_seek(struct watch_replay *r, double seconds, struct err
 {
 	uint64_t ms = seconds > 0 ? (uint64_t)(1e3 * (seconds < 1e12 ? seconds : 1e12)) : 0;
 	struct cursor *c = &r->c;
+	struct error wrong = {0};
 	enum status st = STATUS_OK;
 	size_t frame;
 
@@ -396,9 +397,12 @@ enum status watch_replay_seek(struct watch_replay *r, double seconds, struct err
 		if (c->ms > ms)
 			break;
 		c->held = false;
-		st = watch_state_line(&r->state[c->node], line, c->line.size - c->body, err);
+		st = watch_state_line(&r->state[c->node], line, c->line.size - c->body, &wrong);
 	}
-	if (st)
+	if (st) {
 		stop(r, "has a wrong line");
+		error_set_cause(err, st, wrong.cause, "%.300s: the line after %.3f s is wrong: %s", r->path,
+				1e-3 * (double)c->ms, wrong.text);
+	}
 	return mapped_check(st, err);
 }

@@ -13,7 +13,7 @@ run() {
 	shift
 	mkdir -p "$dir"
 	awk -v kind=load -v input=6000000 -v cached=600000 -v output=3000000 -v duration=60 -v gpu='NVIDIA H200' -v device_id=590680286 -v memory=150754820096 \
-		-v word=--model -v stages=0 -v frozen=0 -v backwards=0 -v counter=1 -v gpus=2 -v watts0=500 -v watts1=500 -v watts2=500 -v price=0 -v rapl=0 -v node=0 \
+		-v word=--model -v stages=0 -v frozen=0 -v backwards=0 -v counter=1 -v gpus=2 -v watts0=500 -v watts1=500 -v watts2=500 -v price=0 -v doubt=0 -v rapl=0 -v node=0 \
 		$(printf ' -v %s' "$@" | sed 's/ -v $//') -f "$tmp/run.awk" > "$dir/journal.jsonl"
 }
 cat > run.awk << 'END'
@@ -81,7 +81,7 @@ BEGIN {
 			result("node", "\"clock_offset_s\":1.5,\"clock_error_s\":" node)
 		}
 		phase("once", 9.4, 85)
-		result("once", "\"prompt_tokens\":" input ",\"output_tokens\":" output ",\"cached_tokens\":" cached ",\"window_s\":" duration)
+		result("once", "\"prompt_tokens\":" input ",\"output_tokens\":" output ",\"cached_tokens\":" cached ",\"window_s\":" duration (doubt ? ",\"untrusted\":[\"the server reported other token counts\"]" : ""))
 	} else if (kind == "serve") {
 		phase("serve", 20, 80)
 		phase("once", 9.4, 85)
@@ -150,6 +150,10 @@ ok "and told" says "2 of 12 prices are more than 90 days old on 2026-11-28" err
 ok "a day at which they are new has no warning" eval 'expect 0 cost --prices prices.yaml --date 2026-06-01 load && [ ! -s err ] && ! says " old$" out'
 ok "without stages there is no price of input" eval 'says "a split needs at least 3 stages" out && ! says "^  *input  *output " out'
 ok "text says run, device, tokens and prices" eval 'says "^load: load on NVIDIA H200 x 2, window of 60 s" out && says "6000000 input tokens (10.0 % cached), 3000000 output tokens, ratio 2" out && says "^prices: prices.yaml" out'
+run doubted doubt=1
+ok "an untrusted run is priced, but inconclusive" eval 'expect 2 cost --prices prices.yaml --date 2026-11-28 doubted && says "doubted is untrusted, so its prices may be wrong: the server reported other token counts" err'
+ok "the tables say so too" says 'UNTRUSTED, so the prices may be wrong' out
+ok "and JSON" eval 'expect 2 cost --prices prices.yaml --date 2026-11-28 --json doubted && says "\"untrusted\": \"the server reported" out'
 ok "JSON holds the same" eval 'expect 0 cost --prices prices.yaml --date 2026-11-28 --json load && says "\"schema\": \"assay.cost\"" out && says "\"tokens_per_dollar\":" out && says "\"date\": \"2026-05\"" out && says "\"old\": true" out'
 ok "several runs are tables one after the other" eval 'run second && expect 0 cost --prices prices.yaml load second && [ "$(grep -c "^Energy of the window" out)" = 2 ]'
 ok "the built-in prices work too" eval 'expect 0 cost load && says "^prices: prices/prices.yaml" out && says "GPU-hours, h200-sxm low" out && says "gpt-5-mini" out'
@@ -222,6 +226,8 @@ run memory kind=memory
 ok "a run of something else" eval 'cost 64 memory && says "memory: a run of memory; cost reads runs of load, serve and train" err'
 ok "no run" eval 'expect 64 cost && says "name a run directory" err'
 ok "a run that is not there" eval 'cost 64 no/such && says "no/such" err'
+mkdir begun && head -n 1 load/journal.jsonl > begun/journal.jsonl
+ok "a run that was killed before its job began" eval 'cost 64 begun && says "begun: its journal ends before the job began" err'
 ok "an unknown electricity, with the nearest" eval 'expect 64 cost load --electricity us-averag && says "did you mean us-average" err'
 ok "an unknown API" eval 'expect 64 cost load --api gpt-5-minni && says "did you mean gpt-5-mini" err'
 ok "an unknown SKU" eval 'expect 64 cost load --sku h200-sxn && says "did you mean h200-sxm" err'

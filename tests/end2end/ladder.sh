@@ -11,7 +11,7 @@ if ! "$assay" ladder --plan --device cpu > out 2> err; then
 	exit 1
 fi
 
-on_gpu() { LD_LIBRARY_PATH="$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" FAKE_NVML_FILE="$root/tests/fake/h100.json" env -u CUDA_VISIBLE_DEVICES "$assay" "$@" > out 2> err; }
+on_gpu() { LD_LIBRARY_PATH="$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" FAKE_NVML_FILE="${nvml:-$root/tests/fake/h100.json}" env -u CUDA_VISIBLE_DEVICES "$assay" "$@" > out 2> err; }
 
 # -- factors --
 ok "a ladder whose jobs agree passes" ladder 0 all
@@ -84,6 +84,13 @@ echo 'echo "assay: error: the disk is full" >&2; exit 2' > how.make-model
 ok "a model that cannot be made ends it" eval 'ladder 2 unmade; says "make-model ended with exit code 2; .*messages.txt" err'
 rm how.make-model
 
+echo 'rm -f ladder.jsonl && rm -rf "$(dirname "$config")/../../ladder.jsonl" && mkdir "$(dirname "$config")/../../ladder.jsonl"' > how.baseline
+ok "a journal that cannot be written does not end it" eval 'ladder 0 unwritten --rounds 1 && says "cannot write .*ladder.jsonl.*--resume will run this job again" err'
+rm how.baseline
+echo 'mkdir "$(dirname "$config")/../../report.html"' > how.recompute
+ok "a report that cannot be written is an error" eval '! ladder 0 unreported --rounds 1 && says "report.html" err'
+rm how.recompute
+
 # -- interrupted and resumed --
 echo ': > waits; sleep 60 & wait $!' > how.packing
 sed -i "2i trap 'exit 2' TERM" stand
@@ -141,6 +148,9 @@ ok "and leaves nothing behind" [ ! -e bad ]
 ok "a plan is printed" eval 'expect 0 ladder --plan --device cpu --out planned && says "^ 1  batch .*per_device_train_batch_size: 2" out && says "^ 2  tf32 .*skipped: TF32 is a mode" out && [ ! -e planned ]'
 ok "on a GPU all rungs are there" eval 'on_gpu ladder --plan && says "^ladder on NVIDIA H100 80GB HBM3; qwen2-7b; 3 rounds of 5 steps" out && says "^ 3  bf16 *precision: bf16" out && [ "$(grep -c skipped out)" -le 1 ]'
 ok "but what the configuration refuses, with its words" eval '! says "^10 .*skipped" out || says "^10  fp8 *skipped: .*fp8 needs linear layers in FP8" out'
+
+sed 's/"compute_capability": \[0, \[9, 0\]\]/"compute_capability": [0, [8, 0]]/' "$root/tests/fake/h100.json" > a100.json
+ok "a GPU without FP8 is named as such" eval 'nvml=$PWD/a100.json && on_gpu ladder --plan; unset nvml; says "^10  fp8 *skipped: it needs a GPU of compute capability 8.9, and this one has 8.0" out'
 
 # -- what is refused --
 ok "a configuration that does not exist" eval 'expect 64 ladder nowhere.yaml && says "nowhere.yaml: there is no such file" err'

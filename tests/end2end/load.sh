@@ -135,6 +135,8 @@ up --fault hang:0.3
 ok "a server that never answers" fault timeout
 up --fault error_event:0.3
 ok "an error within a stream" fault server
+up --fault huge:1
+ok "a first answer that is too large" refuses 2 'the answer is larger than 16 MB' "$url" --rate 10 --duration 1 --out r-huge --no-telemetry --idle 0
 
 # 5. Faults of answers that are otherwise complete: the figures are not to be trusted
 suspect() { # CHECK OPTION..: this check does not hold

@@ -199,6 +199,12 @@ kill "$server"
 ok "TERM lets it end" gone 0
 wait "$stream"
 ok "as a whole" whole 1000
+ok "fields of other servers that constrain an answer" up
+ok "are refused, because nothing would enforce them" is 400 /v1/completions '{"prompt":"Hello","max_tokens":3,"structured_outputs":{"choice":["yes","no"]}}'
+ok "by name, with what to use instead" says 'structured_outputs is a field of another server.*response_format' out
+ok "as long as they are set" is 200 /v1/completions '{"prompt":"Hello","max_tokens":3,"guided_json":null}'
+ok "an idle server ends" down
+ok "without a warning that its engine is gone" eval '! says "the engine ended" serve.err'
 ok "a server to end at once" up
 ok "has a stream" stream 32000
 kill -INT "$server"

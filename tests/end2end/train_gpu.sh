@@ -76,6 +76,25 @@ env LD_LIBRARY_PATH= "$assay" train gpu.yaml --plan > out 2> err
 ok "a GPU that is asked for and not there is an error" [ $? = 2 ]
 ok "which says so" says 'this machine has no usable GPU' err
 
+# A base model in 4 bits: quantized on the device, dequantized one layer ahead.
+four() { sed -i 's/chat_template: qwen2.5/&, load_in_4bit: true/' "$@"; }
+config cpu4.yaml cpu
+config gpu4.yaml gpu
+config single4.yaml gpu "precision: fp32"
+four cpu4.yaml gpu4.yaml single4.yaml
+ok "a CPU trains with weights in 4 bits" expect 0 train cpu4.yaml --out cpu4 --json
+losses out > cpu4.losses
+ok "a GPU too" expect 0 train gpu4.yaml --out gpu4 --json
+losses out > gpu4.losses
+ok "its losses are the CPU's" sh -c 'paste cpu4.losses gpu4.losses | awk "{ d = \$1 - \$2; if (d < 0) d = -d; if (d > 0.005 * \$1) exit 1 }"'
+ok "which are not those of all bits" eval '! cmp -s cpu4.losses cpu.losses'
+proof() { PROOF_STEPS=4 "$root/tools/four-bit-proof" "$assay" four tiny > proof.out 2>&1 || { cat proof.out > err; false; }; }
+ok "to the last digit those of the same numbers in BF16" proof
+ok "its plan has two slots" expect 0 train gpu4.yaml --plan
+ok "by their name" says '^  slots ' out
+ok "float32 with weights in 4 bits is refused" expect 2 train single4.yaml --out single4
+ok "by name" says 'load_in_4bit needs precision: bf16 on a GPU' err
+
 # What the driver's counters say of the card stands beside each step, and over the steps beside the results.
 sed 's/"5": 0/"5": 62/' "$FAKE_NVML_FILE" > busy.json
 config watched.yaml gpu "max_steps: 24"

@@ -92,6 +92,11 @@ static void test_prices__ages_count_in_days(void **state)
 	}
 	assert_false(price_age_days("2026", "2026-11-28", &days));
 	assert_false(price_age_days("2026-13-01", "2026-11-28", &days));
+	assert_false(price_age_days("2026-02-30", "2026-11-28", &days));
+	assert_false(price_age_days("2026-02-29", "2026-11-28", &days));
+	assert_false(price_age_days("2100-02-29", "2026-11-28", &days));
+	assert_true(price_age_days("2028-02-29", "2026-11-28", &days));
+	assert_false(price_age_days("2026-04-31", "2026-11-28", &days));
 	assert_false(price_age_days(NULL, "2026-11-28", &days));
 	assert_false(
 		price_is_old(&(struct price_origin){.date = "2020-01"}, "")); /* a journal without a date */

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "report/serving/serving.h"
+#include "report/view/build.h"
 
 enum { PHASES = 5 };
 
@@ -105,12 +106,43 @@ static void test_serving__other_jobs_have_no_such_tables(void **state)
 	bed_close(&b);
 }
 
+/* Neither `assay serve` nor `assay load` has --resume. */
+static void test_serving__a_killed_job_is_told_to_start_again(void **state)
+{
+	static const struct {
+		const char *probe;
+		enum cause cause;
+		bool resumes;
+	} cases[] = {{"serve", CAUSE_CUT, false},
+		     {"load", CAUSE_CUT, false},
+		     {"load", CAUSE_INTERRUPTED, false},
+		     {"train", CAUSE_CUT, true}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct judgement j = {.verdict = VERDICT_UNKNOWN, .cause = cases[i].cause};
+		struct view_todo todo[1] = {0};
+		struct bed b;
+
+		bed_open(&b, cases[i].probe);
+		b.row.j = &j;
+		b.view.todos = todo;
+		view_todos_build(&b.view);
+		assert_int_equal(b.view.todo_count, 1);
+		assert_int_equal(strstr(todo[0].action, "continue with --resume") != NULL, cases[i].resumes);
+		text_release(&todo[0].cases);
+		text_release(&todo[0].some);
+		bed_close(&b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_serving__results_have_their_units_and_absent_ones_no_row),
 		cmocka_unit_test(test_serving__each_start_of_the_engine_has_a_row),
 		cmocka_unit_test(test_serving__other_jobs_have_no_such_tables),
+		cmocka_unit_test(test_serving__a_killed_job_is_told_to_start_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

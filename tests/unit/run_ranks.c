@@ -172,7 +172,7 @@ static void test_run_ranks__a_rank_that_hangs_is_named_at_the_limit(void **state
 
 	for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
 		snprintf(cases, sizeof(cases),
-			 "  - {probe: 'null', target: node, phases: burst, seconds: 2ms, limit: 400ms, "
+			 "  - {probe: 'null', target: node, phases: burst, seconds: 2ms, limit: 2s, "
 			 "options: {time: 1ms, hang: %s, culprit: 2}}\n" RANKS("node", "slot: 1"),
 			 tries[i].point);
 		run(state, cases);

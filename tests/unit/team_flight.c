@@ -85,7 +85,8 @@ static void test_flight__impossible_records_are_not_believed(void **state)
 
 static void test_flight__the_rank_behind_is_named(void **state)
 {
-	struct team_flight_state f[4] = {{.asked = 9, .begun = 9}, {.asked = 9, .begun = 9}, {.asked = 9, .begun = 8}, {0}};
+	struct team_flight_state f[4] = {
+		{.asked = 9, .begun = 9}, {.asked = 9, .begun = 9}, {.asked = 9, .begun = 8}, {0}};
 	const bool known[4] = {true, true, true, false}; /* rank 3 has no record */
 
 	(void)state;
@@ -116,8 +117,10 @@ static void test_flight__a_mismatch_is_found(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_flight__counts_what_was_asked_begun_and_ended, make, destroy),
-		cmocka_unit_test_setup_teardown(test_flight__impossible_records_are_not_believed, make, destroy),
+		cmocka_unit_test_setup_teardown(test_flight__counts_what_was_asked_begun_and_ended, make,
+						destroy),
+		cmocka_unit_test_setup_teardown(test_flight__impossible_records_are_not_believed, make,
+						destroy),
 		cmocka_unit_test(test_flight__the_rank_behind_is_named),
 		cmocka_unit_test(test_flight__a_mismatch_is_found),
 	};

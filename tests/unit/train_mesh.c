@@ -226,7 +226,7 @@ static void test_mesh__too_few_rows_are_refused(void **state)
 
 /* -- sums and agreements over a table of operations -- */
 
-struct others { /* what two other ranks send */
+struct others { /* a test double: it answers for two other ranks */
 	struct comm comm;
 	const void *sent;
 	enum status st;

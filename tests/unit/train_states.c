@@ -655,8 +655,8 @@ static void other_states_are_refused(void **state)
 	}
 }
 
-/* `device: auto` that becomes the CPU: the plan refuses weights that need a GPU. */
-static void small_weights_on_a_cpu_are_refused(void **state)
+/* The plan refuses small weights where `device: auto` becomes the CPU, and with several ranks. */
+static void small_weights_are_refused(void **state)
 {
 	struct error err = {0};
 	struct stepper s;
@@ -668,6 +668,13 @@ static void small_weights_on_a_cpu_are_refused(void **state)
 	must(shape_by_name(&shape, "tiny", &err), &err);
 	assert_int_equal(stepper_plan(&s, &shape, &c, THREADS, &err), STATUS_BAD_INPUT);
 	assert_non_null(strstr(err.text, "training: master_weights: split saves memory only on a GPU"));
+	stepper_release(&s);
+	config_release(&c);
+	error_clear(&err);
+	configure(&c, "", "full_finetuning: true, device: gpu, master_weights: none");
+	c.place.ranks = 2; /* which add gradients in F32 */
+	assert_int_equal(stepper_plan(&s, &shape, &c, THREADS, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "master_weights: none has gradients in BF16, but 2 ranks"));
 	stepper_release(&s);
 	config_release(&c);
 }
@@ -749,7 +756,7 @@ int main(void)
 		cmocka_unit_test(losses_are_those_of_f32_states),
 		cmocka_unit_test(a_resumed_run_is_the_uninterrupted_one),
 		cmocka_unit_test(other_states_are_refused),
-		cmocka_unit_test(small_weights_on_a_cpu_are_refused),
+		cmocka_unit_test(small_weights_are_refused),
 		cmocka_unit_test(manifests_that_lie_are_refused),
 	};
 

@@ -113,6 +113,21 @@ static void test_vendor_lib__absent_names_the_newest_soname_and_the_places(void 
 	lib_fact_release(&fact);
 }
 
+/* The folder of the program itself is not searched, so the message must not name it as a place. */
+static void test_vendor_lib__an_absent_module_names_the_folders_searched(void **state)
+{
+	struct lib_spec spec = spec_of(no_sonames, optional);
+	struct error err = {0};
+	struct one table;
+
+	(void)state;
+	spec.module = true;
+	assert_int_equal(lib_open(&table, &spec, NULL, NULL, &err), STATUS_UNAVAILABLE);
+	assert_non_null(strstr(err.text, "libassay-no-such.so.7 is not in "));
+	assert_non_null(strstr(err.text, "(its lib, ../lib/assay,"));
+	assert_non_null(strstr(err.text, "set ASSAY_MODULE_DIR"));
+}
+
 static void test_vendor_lib__a_named_path_is_obeyed_or_refused(void **state)
 {
 	struct lib_spec spec = spec_of(sonames, optional);
@@ -461,6 +476,7 @@ int main(void)
 		cmocka_unit_test(test_vendor_lib__the_environment_names_a_file),
 		cmocka_unit_test(test_vendor_lib__a_missing_required_symbol_leaves_nothing),
 		cmocka_unit_test(test_vendor_lib__absent_names_the_newest_soname_and_the_places),
+		cmocka_unit_test(test_vendor_lib__an_absent_module_names_the_folders_searched),
 		cmocka_unit_test(test_vendor_lib__a_named_path_is_obeyed_or_refused),
 		cmocka_unit_test(test_vendor_lib__a_broken_file_says_what_the_loader_said),
 		cmocka_unit_test(test_vendor_lib__the_drivers_cache_is_left_alone_where_the_user_named_one),

@@ -233,6 +233,8 @@ static void test_a_wrong_line_stops_there(void **state)
 	assert_int_equal(watch_replay_open(&r, path, &err), STATUS_OK);
 	assert_int_equal(watch_replay_seek(r, 5, &err), STATUS_BAD_INPUT);
 	assert_non_null(strstr(err.text, "entity 99"));
+	assert_non_null(strstr(err.text, path)); /* the file and the place too */
+	assert_non_null(strstr(err.text, "after 4.000 s"));
 	assert_non_null(watch_replay_why(r));
 	expect_power(r, 3, 3);
 	watch_replay_close(r);

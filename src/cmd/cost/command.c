@@ -195,11 +195,11 @@ static void count_old(const struct cost_report *r, unsigned *old, unsigned *tota
 static int conclude(const struct command_context *c, const struct all *a, const struct cost_opts *o)
 {
 	unsigned old = 0, total = 0;
-	int code = EXIT_PASS;
+	bool priced = true;
+	int code;
 
 	for (size_t i = 0; i < a->count; i++) {
-		if (!any_price(&a->ways[i]))
-			code = EXIT_INCONCLUSIVE;
+		priced = priced && any_price(&a->ways[i]);
 		count_old(&a->report[i], &old, &total);
 	}
 	if (old)
@@ -207,8 +207,18 @@ static int conclude(const struct command_context *c, const struct all *a, const 
 			c->log, LOG_TOPIC_RUN,
 			"%u of %u prices are more than %d days old on %s; give newer ones with --prices FILE",
 			old, total, PRICE_OLD_DAYS, o->date);
+	code = priced ? EXIT_PASS : EXIT_INCONCLUSIVE;
 	if (code)
 		log_error(c->log, LOG_TOPIC_RUN, "no price is known: the tables give the reasons");
+	for (size_t i = 0; i < a->count; i++) {
+		const struct cost_subject *s = a->report[i].subject;
+
+		if (!s->doubt[0])
+			continue;
+		log_error(c->log, LOG_TOPIC_RUN, "%s is untrusted, so its prices may be wrong: %s", s->run,
+			  s->doubt);
+		code = EXIT_INCONCLUSIVE;
+	}
 	return code;
 }
 

@@ -106,6 +106,8 @@ static void text_head(struct text *out, const struct cost_subject *s)
 	if (s->gpus > 1)
 		text_addf(out, " x %u", s->gpus);
 	text_addf(out, ", window of %.4g s\n", s->seconds);
+	if (s->doubt[0])
+		text_addf(out, "UNTRUSTED, so the prices may be wrong: %s\n", s->doubt);
 	if (s->kind == COST_TRAIN) {
 		text_addf(out, "%.4g trained tokens/s; whole run: %.0f tokens in %.4g s\n",
 			  s->output / s->seconds, s->run_tokens, s->run_seconds);
@@ -220,6 +222,8 @@ json_t *cost_show_json(const struct cost_report *r)
 		o, "prices",
 		json_pack("{s:s, s:s}", "file", prices_file(r->prices), "sha256", prices_hash(r->prices)));
 	json_object_set_new(o, "gpus", json_integer(s->gpus));
+	if (s->doubt[0])
+		json_object_set_new(o, "untrusted", json_string(s->doubt));
 	put_number(o, "window_s", s->seconds);
 	put_number(o, s->kind == COST_TRAIN ? "trained_tokens" : "output_tokens", s->output);
 	put_number(o, "input_tokens", s->input);

@@ -291,6 +291,7 @@ static enum status read_load(struct reader *b, struct error *err)
 	const struct record_phase *once = record_phase(b->c, "once"), *window = record_phase(b->c, "window");
 	struct cost_subject *s = b->s;
 	double stated = number(once, "window_s");
+	const char *doubt;
 
 	if (!window || !window->has_window)
 		window = once;
@@ -299,6 +300,8 @@ static enum status read_load(struct reader *b, struct error *err)
 	s->cached = number(once, "cached_tokens");
 	if (!once || !(s->input > 0 || s->output > 0))
 		return no_tokens(b, err);
+	doubt = json_string_value(json_array_get(json_object_get(once->values, "untrusted"), 0));
+	text_copy(s->doubt, sizeof(s->doubt), doubt ? doubt : "");
 	s->seconds = isnan(stated) ? length_s(window) : stated;
 	if (window->has_window)
 		measure(b, window->t0_ns, window->t1_ns);
@@ -403,6 +406,10 @@ static enum status read_amounts(struct reader *b, const struct expectations *e, 
 	enum status st = STATUS_OK;
 
 	b->c = job_of(b->r, &s->kind);
+	if (!b->c && !b->r->case_count)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: its journal ends before the job began, so there is nothing to price",
+				 s->run);
 	if (!b->c)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "%s: a run of %s; cost reads runs of load, serve and train", s->run,

@@ -48,10 +48,10 @@ static enum status join_ranks(struct team *team, struct child_channel *c, struct
 	if (!json_is_object(j))
 		return STATUS_OK;
 	if (json_unpack((json_t *)j, "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s?s, s?i}", "rank",
-			(int *)&team->rank, "size", (int *)&team->size, "local_rank", (int *)&team->local_rank,
-			"local_size", (int *)&team->local_size, "node", (int *)&team->node, "nodes",
-			(int *)&team->nodes, "name", &name, "secret", &place.secret, "host", &host, "port",
-			&port))
+			(int *)&team->rank, "size", (int *)&team->size, "local_rank",
+			(int *)&team->local_rank, "local_size", (int *)&team->local_size, "node",
+			(int *)&team->node, "nodes", (int *)&team->nodes, "name", &name, "secret",
+			&place.secret, "host", &host, "port", &port))
 		return error_set(err, STATUS_BUG, "the supervisor sent an invalid place of this rank");
 	text_copy(team->name, sizeof(team->name), name);
 	team->launched = team->rank;
@@ -63,7 +63,8 @@ static enum status join_ranks(struct team *team, struct child_channel *c, struct
 	place.size = team->size;
 	place.host = host;
 	place.port = (uint16_t)port;
-	return team->rank ? process_links_connect(team, &place, err) : listen_for_others(team, &place, c, err);
+	return team->rank ? process_links_connect(team, &place, err)
+			  : listen_for_others(team, &place, c, err);
 }
 
 /* A failed rank stays until its supervisor ends it: MPI would end the job of all ranks otherwise, before

@@ -125,6 +125,7 @@ static enum status set_plan(struct ladder *l, const struct machine *m, struct er
 	enum status st = absolute(p->given, o->config, err);
 
 	p->gpu = o->device == DEVICE_GPU || (o->device == DEVICE_AUTO && g);
+	p->cc = p->gpu && g ? (unsigned)gpu_get(g, GPU_FACT_cc, 0) : 0;
 	p->own = !o->config;
 	p->random = !o->config && !o->model;
 	p->steps = o->steps ? o->steps : p->gpu ? GPU_STEPS : CPU_STEPS;

@@ -202,6 +202,11 @@ void ladder_find_rungs(struct ladder *l)
 		*r->lacks = '\0';
 		if (!l->plan.gpu && rung_list[i].not_cpu)
 			text_copy(r->lacks, sizeof(r->lacks), rung_list[i].not_cpu);
+		else if (l->plan.cc && l->plan.cc < rung_list[i].least_cc)
+			snprintf(r->lacks, sizeof(r->lacks),
+				 "it needs a GPU of compute capability %u.%u, and this one has %u.%u",
+				 rung_list[i].least_cc / 10, rung_list[i].least_cc % 10, l->plan.cc / 10,
+				 l->plan.cc % 10);
 		else if (i == RUNG_FUSED && why_not_fused(&l->base))
 			text_copy(r->lacks, sizeof(r->lacks), why_not_fused(&l->base));
 		else if (ladder_config(l, &text, (enum rung_id)i, false, &err))

@@ -48,6 +48,7 @@ struct rung {
 	double low, high;
 	unsigned with;
 	const char *source; /* of the published factor, or why there is none */
+	unsigned least_cc;  /* compute capability that a GPU needs, times 10; 0: that of any training */
 	bool trade; /* it gives up speed for memory: later rungs are computed without it unless it is faster
 		     */
 };
@@ -56,6 +57,7 @@ extern const struct rung rung_list[RUNG_COUNT];
 /* What all jobs have in common. It is the first line of ladder.jsonl, so a resumed ladder has the same. */
 struct ladder_plan {
 	bool gpu;
+	unsigned cc; /* compute capability of the GPU, times 10; 0: not known */
 	bool random; /* the weights that are timed are random numbers */
 	bool own;    /* the ladder makes model and rows */
 	char model[PATH_MAX], loss_model[PATH_MAX], given[PATH_MAX]; /* given: CONFIG; "": none */

@@ -102,6 +102,7 @@ const struct rung rung_list[RUNG_COUNT] = {
 		      .says = "linear layers in FP8",
 		      .not_cpu = "FP8 is a number type of GPUs' tensor cores, and " FLOAT32,
 		      .setting = {{"training", "precision", "fp8"}},
+		      .least_cc = 89,
 		      .low = 1.28,
 		      .high = 1.36,
 		      .source = "torchtitan, Llama 3.1 8B and 70B"},

@@ -223,7 +223,8 @@ static enum status on_engine_end(struct serving *s, struct error *err)
 	serve_record_engine_end(s, s->draining ? "drained" : how);
 	release_child(&s->engine);
 	s->engine_ready = false;
-	if (s->draining && !s->ready) {
+	/* An engine that was told to stop ends with 0 once it has nothing left to do. */
+	if (s->draining && (!s->ready || (!*child.end.text && child.process.wait_status == 0))) {
 		s->restart_ns = UINT64_MAX;
 		return STATUS_OK;
 	}

@@ -14,9 +14,9 @@
 #include "team/links/flight.h"
 
 enum {
-	START_MS = 120000,   /* for a step of the start: another rank may wait for a disk */
-	LISTEN_MS = 20000,   /* for rank 0's worker to listen */
-	END_MS = 86400000,   /* rank 0 may write a large model; a hung worker is ended by its supervisor */
+	START_MS = 120000,    /* for a step of the start: another rank may wait for a disk */
+	LISTEN_MS = 20000,    /* for rank 0's worker to listen */
+	END_MS = 86400000,    /* rank 0 may write a large model; a hung worker is ended by its supervisor */
 	FELL_NS = 2000000000, /* for a worker that ends by itself with the same error */
 	KILL_MS = 2000,
 	ARGUMENTS_MOST = 64,
@@ -116,7 +116,8 @@ static enum status count_gpus(const struct training *t, unsigned *count, struct 
 static enum status become_launch(const struct training *t, unsigned ranks, struct error *err)
 {
 	char number[16];
-	const char *argv[8 + ARGUMENTS_MOST] = {"assay", "launch", "--how", "plain", "--ranks-per-node", number, "--"};
+	const char *argv[8 + ARGUMENTS_MOST] = {"assay", "launch", "--how", "plain", "--ranks-per-node",
+						number,	 "--"};
 
 	snprintf(number, sizeof(number), "%u", ranks);
 	if (t->c->argc > ARGUMENTS_MOST)
@@ -141,17 +142,19 @@ enum status train_ranks_spread(const struct training *t, struct error *err)
 	if (st || wanted < 2)
 		return st;
 	if (wanted > count)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "training: gpus: %u: this process may use %u GPU%s of this machine; for several "
-				 "nodes use assay launch",
-				 wanted, count, count == 1 ? "" : "s");
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"training: gpus: %u: this process may use %u GPU%s of this machine; for several "
+			"nodes use assay launch",
+			wanted, count, count == 1 ? "" : "s");
 	return become_launch(t, wanted, err);
 }
 
 /* -- the start -- */
 
 /* Puts the first rank's error in *err. *first: its rank. */
-static enum status first_error(const struct training *t, const json_t *all, unsigned *first, struct error *err)
+static enum status first_error(const struct training *t, const json_t *all, unsigned *first,
+			       struct error *err)
 {
 	const struct team_shape *s = control_shape(control_of(t));
 	const json_t *one;
@@ -259,9 +262,10 @@ static enum status differs(const char *own, const char *first, struct error *err
 		if (here != there || strncmp(own, first, here) != 0) {
 			own += strspn(own, " ");
 			first += strspn(first, " ");
-			return error_set(err, STATUS_BAD_INPUT,
-					 "its configuration is not that of rank 0: \"%.*s\" here, \"%.*s\" there",
-					 line_length(own), own, line_length(first), first);
+			return error_set(
+				err, STATUS_BAD_INPUT,
+				"its configuration is not that of rank 0: \"%.*s\" here, \"%.*s\" there",
+				line_length(own), own, line_length(first), first);
 		}
 		own += here + (own[here] == '\n');
 		first += there + (first[there] == '\n');
@@ -353,11 +357,13 @@ enum status train_ranks_begin(struct training *t, const struct error *mine, stru
 	enum status st;
 
 	if (!train_ranks_several(t))
-		return mine->status ? error_set_cause(err, mine->status, mine->cause, "%s", mine->text) : STATUS_OK;
+		return mine->status ? error_set_cause(err, mine->status, mine->cause, "%s", mine->text)
+				    : STATUS_OK;
 	snprintf(what, sizeof(what), "train %s", t->hash);
 	st = control_begin(control_of(t), 1, what, mine, &agreed, &generation, START_MS, err);
 	t->ranks.begun = !st && !agreed.status;
-	return st || !agreed.status ? st : error_set_cause(err, agreed.status, agreed.cause, "%s", agreed.text);
+	return st || !agreed.status ? st
+				    : error_set_cause(err, agreed.status, agreed.cause, "%s", agreed.text);
 }
 
 /* -- the workers -- */
@@ -370,8 +376,8 @@ static json_t *place_json(const struct training *t)
 
 	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s}", "rank", (int)r->team.place.rank, "size",
 			 (int)s->size, "local_rank", (int)own->local_rank, "local_size",
-			 (int)s->node[own->node].ranks, "node", (int)own->node, "nodes", (int)s->nodes, "name",
-			 r->name, "secret", r->secret);
+			 (int)s->node[own->node].ranks, "node", (int)own->node, "nodes", (int)s->nodes,
+			 "name", r->name, "secret", r->secret);
 }
 
 /* Takes the port and the nonce of rank 0's worker. */
@@ -429,7 +435,8 @@ enum status train_ranks_announce(struct training *t, struct error *err)
 
 	if (!train_ranks_several(t) || r->team.place.rank)
 		return STATUS_OK;
-	return take_door(t, json_pack("{s:i, s:s}", "port", r->port < 0 ? 0 : r->port, "nonce", r->nonce), err);
+	return take_door(t, json_pack("{s:i, s:s}", "port", r->port < 0 ? 0 : r->port, "nonce", r->nonce),
+			 err);
 }
 
 unsigned train_ranks_fds(const struct training *t, struct pollfd *out, unsigned room)
@@ -474,12 +481,12 @@ void train_ranks_hung(struct training *t)
 
 static const char *state_text(char state)
 {
-	return state == 'T' ? "is stopped (SIGSTOP)"
-	       : state == 'D' ? "waits for a disk or another device"
-	       : state == 'R' ? "computes"
-	       : state == 'S' ? "sleeps"
+	return state == 'T'		      ? "is stopped (SIGSTOP)"
+	       : state == 'D'		      ? "waits for a disk or another device"
+	       : state == 'R'		      ? "computes"
+	       : state == 'S'		      ? "sleeps"
 	       : state == 'Z' || state == 'X' ? "has ended"
-		       : "is in an unknown state";
+					      : "is in an unknown state";
 }
 
 /* The flight record of this rank, for the others. */
@@ -491,9 +498,10 @@ static void add_flight(const struct training *t, json_t *out)
 	if (!team_flight_read(&f, t->ranks.board, clock_now_ns(clock_monotonic())))
 		return;
 	json_object_set_new(out, "flight",
-			    json_pack("{s:I, s:I, s:I, s:I, s:i, s:i, s:f, s:s}", "asked", (json_int_t)f.asked, "begun",
-				      (json_int_t)f.begun, "ended", (json_int_t)f.ended, "bytes", (json_int_t)f.bytes,
-				      "kind", (int)f.kind, "layer", (int)f.layer, "since_s", f.since_s, "state", state));
+			    json_pack("{s:I, s:I, s:I, s:I, s:i, s:i, s:f, s:s}", "asked",
+				      (json_int_t)f.asked, "begun", (json_int_t)f.begun, "ended",
+				      (json_int_t)f.ended, "bytes", (json_int_t)f.bytes, "kind", (int)f.kind,
+				      "layer", (int)f.layer, "since_s", f.since_s, "state", state));
 }
 
 static bool flight_of(struct team_flight_state *f, const json_t *rank)
@@ -519,8 +527,8 @@ static void name_collective(char out[160], const struct team_flight_state *f)
 
 	if (f->kind == TEAM_FLIGHT_ALL_REDUCE && f->layer >= 0)
 		snprintf(layer, sizeof(layer), ", layer %d and above", (int)f->layer);
-	snprintf(out, 160, "collective %llu (%s%s, %llu bytes)", (unsigned long long)f->asked, team_flight_text(f->kind),
-		 layer, (unsigned long long)f->bytes);
+	snprintf(out, 160, "collective %llu (%s%s, %llu bytes)", (unsigned long long)f->asked,
+		 team_flight_text(f->kind), layer, (unsigned long long)f->bytes);
 }
 
 static const char *node_of(const struct training *t, unsigned rank)
@@ -560,23 +568,25 @@ static bool explain_hang(struct training *t, const json_t *all)
 			name_collective(what, &f[first]);
 		else
 			snprintf(what, sizeof(what), "collective %llu", (unsigned long long)next);
-		snprintf(t->end.text, sizeof(t->end.text),
-			 "rank %d on %.40s never entered %s; rank %u waited for it for %.0f s; rank %d's last collective was %.0f s "
-			 "ago, and its process %s",
-			 behind, node_of(t, (unsigned)behind), what, first, f[first].since_s, behind, f[behind].since_s,
-			 state_text(*state_of(all, (unsigned)behind)));
+		snprintf(
+			t->end.text, sizeof(t->end.text),
+			"rank %d on %.40s never entered %s; rank %u waited for it for %.0f s; rank %d's last collective was %.0f s "
+			"ago, and its process %s",
+			behind, node_of(t, (unsigned)behind), what, first, f[first].since_s, behind,
+			f[behind].since_s, state_text(*state_of(all, (unsigned)behind)));
 		found = true;
 	} else if (f && known && team_flight_differs(f, known, size, &a, &b)) {
 		name_collective(what, &f[a]);
 		name_collective(other, &f[b]);
-		snprintf(t->end.text, sizeof(t->end.text), "ranks %u and %u entered different collectives: %s and %s", a, b,
-			 what, other);
+		snprintf(t->end.text, sizeof(t->end.text),
+			 "ranks %u and %u entered different collectives: %s and %s", a, b, what, other);
 		found = true;
 	}
 	if (!found && known && stopped >= 0 && known[stopped]) {
 		name_collective(what, &f[stopped]);
-		snprintf(t->end.text, sizeof(t->end.text), "rank %d on %.40s is stopped (SIGSTOP) in %s, in which the others wait",
-			 stopped, node_of(t, (unsigned)stopped), what);
+		snprintf(t->end.text, sizeof(t->end.text),
+			 "rank %d on %.40s is stopped (SIGSTOP) in %s, in which the others wait", stopped,
+			 node_of(t, (unsigned)stopped), what);
 		found = true;
 	}
 	free(f);
@@ -638,7 +648,8 @@ void train_ranks_end(struct training *t)
 		return;
 	}
 	error_set_cause(&own, t->end.status, t->end.cause, "%s", t->end.text);
-	if (control_end(control_of(t), ended_well(t) ? ENDING_DONE : ENDING_CRASHED, &worst, &rank, END_MS, &err)) {
+	if (control_end(control_of(t), ended_well(t) ? ENDING_DONE : ENDING_CRASHED, &worst, &rank, END_MS,
+			&err)) {
 		lose(t, &err);
 		return;
 	}

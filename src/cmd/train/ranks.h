@@ -20,7 +20,7 @@ struct train_ranks { /* zeroed: one rank */
 	bool begun;	 /* all ranks have begun the run */
 	bool over, fell; /* the team has ended; another rank's worker has ended badly */
 	uint64_t fell_ns;
-	struct error why; /* why the team has ended */
+	struct error why;	  /* why the team has ended */
 	struct team_board *board; /* of the worker, with its flight record; NULL: none */
 	int board_fd;
 	char state; /* of the worker when it was found to hang, as in /proc/PID/stat; 0: it was not */
@@ -46,7 +46,8 @@ enum status train_ranks_take_config(struct training *t, struct error *err);
 enum status train_ranks_dir(struct training *t, struct error *err);
 /* Gives what rank 0 found in the run directory to all. */
 enum status train_ranks_share(struct training *t, bool *finished, bool *goes_on, struct error *err);
-/* PCI address of the GPU that belongs to this rank, "" if there is none; NULL: one rank, which may take any. */
+/* PCI address of the GPU that belongs to this rank, "" if there is none; NULL: one rank, which may take any.
+ */
 const char *train_ranks_gpu(const struct training *t);
 /* Ranks of this node. */
 unsigned train_ranks_local(const struct training *t);

@@ -34,7 +34,8 @@ static const struct opt opts[] = {
 	OPT_ROW(struct train_opts, link_rate, .name = "link-rate", .preset = "0", .unit = "B", .max = 1e15,
 		.help = "with --gpus: bytes per second between GPUs of a node, one way, for example the bus bandwidth of an "
 			"all-reduce that assay measured; 0: unknown"),
-	OPT_ROW(struct train_opts, network_rate, .name = "network-rate", .preset = "0", .unit = "B", .max = 1e15,
+	OPT_ROW(struct train_opts, network_rate, .name = "network-rate", .preset = "0", .unit = "B",
+		.max = 1e15,
 		.help = "with --nodes: bytes per second of a node's network ports together, one way; 0: unknown"),
 	OPT_ROW(struct train_opts, sample, .name = "telemetry", .preset = "true",
 		.help = "sample power, clocks and temperatures during the run"),
@@ -71,10 +72,13 @@ static enum status check_wishes(const struct train_opts *o, struct error *err)
 		return error_set(err, STATUS_BAD_INPUT, "--resume and --%s cannot be combined",
 				 o->out ? "out" : "plan");
 	if ((o->gpus || o->nodes) && (!o->plan || !o->gpus))
-		return error_set(err, STATUS_BAD_INPUT, "--%s works only with --plan%s", o->gpus ? "gpus" : "nodes",
-				 o->gpus ? "; assay launch starts several ranks, and training: gpus all of a node" : " and --gpus");
+		return error_set(
+			err, STATUS_BAD_INPUT, "--%s works only with --plan%s", o->gpus ? "gpus" : "nodes",
+			o->gpus ? "; assay launch starts several ranks, and training: gpus all of a node"
+				: " and --gpus");
 	if ((o->link_rate > 0 && !o->gpus) || (o->network_rate > 0 && o->nodes < 2))
-		return error_set(err, STATUS_BAD_INPUT, "--link-rate needs --plan --gpus, and --network-rate also --nodes");
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--link-rate needs --plan --gpus, and --network-rate also --nodes");
 	if ((o->out && !*o->out) || (o->resume && !*o->resume))
 		return error_set(err, STATUS_BAD_INPUT, "--%s is empty", o->out ? "out" : "resume");
 	return STATUS_OK;
@@ -211,8 +215,8 @@ static int show_plan(const struct training *t, struct error *err)
 					 .network = t->o->network_rate};
 	struct text out = {0};
 	json_t *json = NULL;
-	enum status st = train_plan(&t->config, &t->room, t->o->gpus ? &links : NULL, t->o->json ? NULL : &out,
-				    t->o->json ? &json : NULL, err);
+	enum status st = train_plan(&t->config, &t->room, t->o->gpus ? &links : NULL,
+				    t->o->json ? NULL : &out, t->o->json ? &json : NULL, err);
 
 	if (!st && !t->o->json)
 		show_text(&out, UTF8_KEEP_NOTHING);
@@ -239,7 +243,8 @@ static enum status settle_kernels(struct training *t, struct error *err)
 	const uint64_t began = clock_now_ns(clock_monotonic());
 	struct cpu_kernels k = {0};
 	char text[320], id[USER_CACHE_ID] = "";
-	const bool chooses = train_ranks_leads(t) && !(t->goes_on && !*t->kernels); /* a resumed run keeps them */
+	const bool chooses =
+		train_ranks_leads(t) && !(t->goes_on && !*t->kernels); /* a resumed run keeps them */
 	json_t *values;
 	enum status st = STATUS_OK;
 
@@ -314,7 +319,8 @@ static enum status check_start(struct training *t, struct error *err)
 		st = read_config(t, err);
 	if (!st)
 		st = train_ranks_spread(t, err);
-	t->config.place = (struct config_place){.rank = t->ranks.team.place.rank, .ranks = t->ranks.team.place.size};
+	t->config.place =
+		(struct config_place){.rank = t->ranks.team.place.rank, .ranks = t->ranks.team.place.size};
 	if (t->o->gpus)
 		t->config.place.ranks = t->o->gpus * (t->o->nodes ? t->o->nodes : 1);
 	if (!st && !t->o->resume)
@@ -335,10 +341,11 @@ static enum status settle_as_first(struct training *t, struct error *err)
 	if (st || train_ranks_leads(t))
 		return st;
 	if (gpu != (t->config.training.device == CONFIG_DEVICE_GPU))
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: start one rank for each GPU (--ranks-per-node), or set training: device: cpu",
-				 gpu ? "rank 0 trains on a CPU, but this rank has a GPU"
-				     : "rank 0 trains on a GPU, but this rank has none");
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s: start one rank for each GPU (--ranks-per-node), or set training: device: cpu",
+			gpu ? "rank 0 trains on a CPU, but this rank has a GPU"
+			    : "rank 0 trains on a GPU, but this rank has none");
 	return train_settle(&t->config, &t->room, &planned, err);
 }
 

@@ -21,7 +21,7 @@ struct train_opts {
 	const char *config, *out, *resume;
 	bool plan, json, sample, real_names, no_cache;
 	double silence, link_rate, network_rate;
-	uint32_t gpus, nodes; /* of a plan; 0: this machine */
+	uint32_t gpus, nodes;	     /* of a plan; 0: this machine */
 	struct running_opts running; /* how launched ranks join */
 };
 

@@ -93,7 +93,7 @@ static __device__ raw gradient_words(const eight &e)
 #endif
 
 /* Adds eight logits. The maximum ignores a NaN, but the sum becomes NaN. */
-static __device__ void add_vector(softmax &s, const raw &q)
+static __device__ void add_vector(softmax &s, raw q)
 {
 	const eight e = eight_of(q);
 	const float most = fmaxf(s.most, largest_of(q)), shift = minus(most);
@@ -107,7 +107,7 @@ static __device__ void add_vector(softmax &s, const raw &q)
 }
 
 /* Adds the first `left` of eight logits. */
-static __device__ void add_rest(softmax &s, const raw &q, int64_t left)
+static __device__ void add_rest(softmax &s, raw q, int64_t left)
 {
 	const eight e = eight_of(q);
 
@@ -156,12 +156,12 @@ struct gradient {
 	int32_t target; /* -1: no valid target, all gradients are 0 */
 };
 
-static __device__ raw gradient_of(const raw &q, const gradient &g, uint32_t col)
+static __device__ raw gradient_of(raw q, const gradient &g, uint32_t col)
 {
 	eight e = eight_of(q);
 
 	if (g.target < 0)
-		return raw{};
+		return zeros();
 #pragma unroll
 	for (int j = 0; j < 8; j++)
 		e.v[j] = power_of_2(fmaf(e.v[j], LOG2E, g.shift));

@@ -49,7 +49,7 @@ static __device__ void load_tile(train_real *tile, const train_real *from, int64
 		const uint32_t row = i / vectors, col = i % vectors * 8;
 
 		*(raw *)(tile + row * (dim + 8) + col) =
-			first + row < rows ? raw8(from + (first + row) * ld + col, 8, wide) : raw{};
+			first + row < rows ? raw8(from + (first + row) * ld + col, 8, wide) : zeros();
 	}
 }
 

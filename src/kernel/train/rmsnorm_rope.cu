@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(1024) TRAIN_ENTRY(train_rmsnorm)(tr
 		for (int i = 0; i < KEEP; i++) {
 			const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8, left = a.cols - col;
 
-			kept[i] = left > 0 ? raw8(x + col, left, wide_x) : raw{};
+			kept[i] = left > 0 ? raw8(x + col, left, wide_x) : zeros();
 		}
 		if (a.add) {
 #pragma unroll
@@ -92,7 +92,7 @@ template <bool WEIGHT> static __device__ void rmsnorm_bwd(const train_norm_bwd_a
 		for (int i = 0; i < KEEP; i++) {
 			const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8, left = a.cols - col;
 
-			dy[i] = x[i] = dx[i] = raw{};
+			dy[i] = x[i] = dx[i] = zeros();
 			if (left > 0) {
 				dy[i] = raw8(a.dy + row * a.ld_dy + col, left, wide_dy);
 				x[i] = raw8(a.x + row * a.ld_x + col, left, wide_x);

@@ -50,8 +50,7 @@ static __device__ eight eight_of(uint4 q)
 
 static __device__ uint4 four_words(const eight &e)
 {
-	return make_uint4(pair(e.v[0], e.v[1]), pair(e.v[2], e.v[3]), pair(e.v[4], e.v[5]),
-			  pair(e.v[6], e.v[7]));
+	return make_uint4(pair(e.v[0], e.v[1]), pair(e.v[2], e.v[3]), pair(e.v[4], e.v[5]), pair(e.v[6], e.v[7]));
 }
 
 /* The words of up to `left` elements at p, followed by zeros. */
@@ -124,6 +123,11 @@ static __device__ void store8(float *p, const eight &e, int64_t left, bool wide)
 #ifdef TRAIN_F32
 typedef eight raw;
 
+static __device__ raw zeros(void)
+{
+	return eight{};
+}
+
 static __device__ eight raw8(const float *p, int64_t left, bool wide)
 {
 	return load8(p, left, wide);
@@ -161,6 +165,11 @@ static __device__ float f32_number(float x)
 #else
 typedef uint4 raw;
 
+static __device__ raw zeros(void)
+{
+	return make_uint4(0, 0, 0, 0);
+}
+
 static __device__ raw raw_of(const eight &e)
 {
 	return four_words(e);
@@ -185,7 +194,11 @@ static __device__ uint16_t f32_number(float x)
 /* x as it would be stored. */
 static __device__ float rounded(float x)
 {
-	return number_f32(f32_number(x));
+#ifdef TRAIN_F32
+	return x;
+#else
+	return bf16_f32(f32_bf16(x));
+#endif
 }
 
 /* Returns the block's sum of `value` in every thread, added in a fixed order. Every thread must call it, and
@@ -225,8 +238,7 @@ static __device__ void for_vectors(uint32_t rows, uint64_t cols, loader load, st
 	const uint64_t vectors = (cols + 7) / 8, all = rows * vectors;
 	const uint64_t step = (uint64_t)gridDim.x * blockDim.x * 2;
 
-	for (uint64_t first = (uint64_t)blockIdx.x * blockDim.x * 2 + threadIdx.x; first < all;
-	     first += step) {
+	for (uint64_t first = (uint64_t)blockIdx.x * blockDim.x * 2 + threadIdx.x; first < all; first += step) {
 		decltype(load(place{})) loaded[2];
 		place at[2];
 

@@ -228,6 +228,10 @@ static enum status transfer_error(const struct http *h, CURL *c, CURLcode code, 
 			"%s%s: the server's certificate is refused: %s; give the file of the authority that signed it with "
 			"--ca-file, or accept any certificate with --insecure",
 			h->o.base, path, reason ? reason : words);
+	if (code == CURLE_WRITE_ERROR) /* libcurl's words are about a file */
+		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_SERVER_UNREACHABLE,
+				       "%s%s: the answer is larger than %d MB, so it was not read to its end",
+				       h->o.base, path, GET_BYTES_MOST >> 20);
 	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_SERVER_UNREACHABLE, "%s%s: %s", h->o.base, path,
 			       words);
 }

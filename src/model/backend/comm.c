@@ -13,8 +13,8 @@ enum status comm_sum(struct comm *c, double *values, size_t count, struct error 
 	if (!c)
 		return STATUS_OK;
 	if (!all)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for sums of %u ranks",
-				       c->size);
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for sums of %u ranks", c->size);
 	for (size_t at = 0, n; at < count && !st; at += n) {
 		n = count - at < SUM_AT_ONCE ? count - at : SUM_AT_ONCE;
 		st = c->ops->gather(c, values + at, n * sizeof(*values), all, err);
@@ -44,8 +44,8 @@ enum status comm_agree(struct comm *c, enum status mine, struct error *err)
 		return mine;
 	all = calloc(c->size, sizeof(*all));
 	if (!all)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the answers of %u ranks",
-				       c->size);
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for the answers of %u ranks", c->size);
 	if (mine && err)
 		snprintf(own.text, sizeof(own.text), "%.*s", TEXT - 1, err->text);
 	st = c->ops->gather(c, &own, sizeof(own), all, &lost);
@@ -60,8 +60,8 @@ enum status comm_agree(struct comm *c, enum status mine, struct error *err)
 		worst->text[TEXT - 1] = '\0';
 		error_clear(err);
 		if (!alike && strncmp(worst->text, "rank ", 5))
-			error_set_cause(err, st, (enum cause)worst->cause, "rank %u: %s", (unsigned)(worst - all),
-					worst->text);
+			error_set_cause(err, st, (enum cause)worst->cause, "rank %u: %s",
+					(unsigned)(worst - all), worst->text);
 		else
 			error_set_cause(err, st, (enum cause)worst->cause, "%s", worst->text);
 	} else if (st && mine) {

@@ -15,7 +15,7 @@
 
 enum { COMM_GATHER_MAX = 1 << 16 }; /* bytes of one rank in a gather */
 
-struct comm_count { /* sums since the caller last cleared them */
+struct comm_count {	     /* sums since the caller last cleared them */
 	double calls, bytes; /* bytes: size of the matrices, not what travels on links */
 	double wait_s;	     /* time in which the caller waited */
 	double planned_s;    /* of a plan: time that the operations take; 0: the links are unknown */

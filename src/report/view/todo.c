@@ -54,6 +54,12 @@ bool view_asks(const struct view_row *row)
 	       (j->cause != CAUSE_NONE && j->cause != CAUSE_NO_REFERENCE);
 }
 
+/* True for the jobs whose commands have no --resume. */
+static bool cannot_resume(const struct view_row *row)
+{
+	return row->c->job && (!strcmp(row->c->probe, "serve") || !strcmp(row->c->probe, "load"));
+}
+
 /* Only a run of one process can be resumed; a run of several ranks must start again. */
 static const char *action_of(const struct view *v, const struct view_row *row)
 {
@@ -65,6 +71,8 @@ static const char *action_of(const struct view *v, const struct view_row *row)
 
 	if (stopped && json_object_get(v->in->record->open, "team"))
 		return "start a new run: a run of several ranks cannot be resumed";
+	if (stopped && cannot_resume(row))
+		return "start a new run: the command has no --resume";
 	return cause_action(cause);
 }
 

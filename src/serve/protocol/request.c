@@ -85,6 +85,26 @@ void request_unknown(struct request *r, const json_t *body)
 	}
 }
 
+/* Fields of other servers that constrain the answer. An answer that ignores one looks right and is not. */
+static bool check_constraints(const json_t *body, struct api_error *err)
+{
+	static const char *const names[] = {"ebnf",	      "grammar",     "guided_choice",
+					    "guided_grammar", "guided_json", "guided_regex",
+					    "json_schema",    "regex",	     "structured_outputs"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const json_t *value = json_object_get(body, names[i]);
+
+		if (value && !json_is_null(value))
+			return api_wrong(
+				err, names[i],
+				"%s is a field of another server, and this one would not enforce it; use "
+				"response_format with a json_schema",
+				names[i]);
+	}
+	return true;
+}
+
 bool request_out_of_memory(struct api_error *err)
 {
 	return api_fail(err, 503, "out_of_memory", "the server has no memory for this request");
@@ -197,8 +217,8 @@ bool request_read(struct request **out, enum protocol protocol, const char *body
 	good = read_body(&in, &json, body, size);
 	if (good)
 		request_unknown(r, json);
-	good = good && request_null_characters(protocol, json, err) && read_protocol(&in, json) &&
-	       (protocol > PROTOCOL_MESSAGES || check_lengths(&in));
+	good = good && request_null_characters(protocol, json, err) && check_constraints(json, err) &&
+	       read_protocol(&in, json) && (protocol > PROTOCOL_MESSAGES || check_lengths(&in));
 	json_decref(json);
 	if (good)
 		*out = r;

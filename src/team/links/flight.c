@@ -115,8 +115,8 @@ int team_flight_behind(const struct team_flight_state *state, const bool *known,
 	return least < most ? behind : -1;
 }
 
-bool team_flight_differs(const struct team_flight_state *state, const bool *known, unsigned ranks, unsigned *a,
-			 unsigned *b)
+bool team_flight_differs(const struct team_flight_state *state, const bool *known, unsigned ranks,
+			 unsigned *a, unsigned *b)
 {
 	for (*a = 0; *a < ranks; ++*a)
 		for (*b = *a + 1; *b < ranks; ++*b)

@@ -31,7 +31,8 @@ struct team_flight_entry {
 };
 struct team_flight {
 	_Atomic uint64_t asked, begun, ended; /* numbers of the last ones, from 1 */
-	struct team_flight_entry entry[TEAM_FLIGHT_ENTRIES]; /* number n is at index n % TEAM_FLIGHT_ENTRIES */
+	struct team_flight_entry
+		entry[TEAM_FLIGHT_ENTRIES]; /* number n is at index n % TEAM_FLIGHT_ENTRIES */
 };
 
 /* For the worker: one thread asks, one thread begins and ends. NULL: nothing is recorded. */
@@ -52,6 +53,6 @@ bool team_flight_read(struct team_flight_state *out, const struct team_board *b,
  * rank is behind. `state`: by rank; `known`: whether it has one. */
 int team_flight_behind(const struct team_flight_state *state, const bool *known, unsigned ranks);
 /* Whether two ranks asked for different collectives under one number; *a and *b: the first such pair. */
-bool team_flight_differs(const struct team_flight_state *state, const bool *known, unsigned ranks, unsigned *a,
-			 unsigned *b);
+bool team_flight_differs(const struct team_flight_state *state, const bool *known, unsigned ranks,
+			 unsigned *a, unsigned *b);
 #endif

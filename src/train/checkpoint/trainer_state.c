@@ -92,10 +92,10 @@ static json_t *times_json(const struct train_state *s)
 
 	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}",
 			 "forward_s", t->forward_s, "backward_s", t->backward_s, "optimiser_s",
-			 t->optimiser_s, "wait_s", t->wait_s, "comm_s", t->comm_s, "gemm_s", t->gemm_s, "save_s", t->save_s,
-			 "memory_bytes", s->memory_bytes, "arena_bytes", s->arena_bytes, "start_s",
-			 t->start_s, "tuning_s", t->tuning_s, "steady_tokens", t->tokens, "steady_rows",
-			 t->rows, "steady_flop", t->flop, "steady_s", each);
+			 t->optimiser_s, "wait_s", t->wait_s, "comm_s", t->comm_s, "gemm_s", t->gemm_s,
+			 "save_s", t->save_s, "memory_bytes", s->memory_bytes, "arena_bytes", s->arena_bytes,
+			 "start_s", t->start_s, "tuning_s", t->tuning_s, "steady_tokens", t->tokens,
+			 "steady_rows", t->rows, "steady_flop", t->flop, "steady_s", each);
 }
 
 /* Reads what times_json wrote. Old versions recorded no times, or those of all steps instead of steady ones;
@@ -149,9 +149,9 @@ json_t *train_state_json(const struct train_state *s, const struct config_traini
 			json_object_set_new(j, "best_model_checkpoint", json_string(best));
 	}
 	json_object_set_new(j, "assay",
-			    json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "tokens", (json_int_t)s->tokens, "targets",
-				      (json_int_t)s->targets, "rows", (json_int_t)s->rows, "best_step",
-				      (json_int_t)s->best_step, "worse", (json_int_t)s->worse,
+			    json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "tokens", (json_int_t)s->tokens,
+				      "targets", (json_int_t)s->targets, "rows", (json_int_t)s->rows,
+				      "best_step", (json_int_t)s->best_step, "worse", (json_int_t)s->worse,
 				      "step_packs", (json_int_t)s->step_packs));
 	json_object_set_new(json_object_get(j, "assay"), "diagnose", diagnose_json(&s->diagnose));
 	if (s->inputs)

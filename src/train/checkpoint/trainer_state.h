@@ -19,7 +19,7 @@ struct train_state {
 	uint64_t step, max_steps; /* completed; total */
 	double epoch;
 	uint64_t tokens, targets, rows; /* trained so far */
-	uint64_t step_packs; /* packs of all ranks in a step; 0: unknown, from an old state */
+	uint64_t step_packs;		/* packs of all ranks in a step; 0: unknown, from an old state */
 	double flop;
 	bool has_loss, has_eval, has_best;
 	double loss_first, loss, eval_first; /* of the whole run, including its earlier processes */

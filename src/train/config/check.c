@@ -317,7 +317,7 @@ void config_settle(struct config *c)
 	place = config_place(c, "training", "zero_stage");
 	if (t->zero_stage)
 		text_addf(&c->notes,
-			  "%s:%d: training: zero_stage: %u has no effect, because one process holds all "
+			  "%s:%d: training: zero_stage: %u has no effect, because each rank holds all "
 			  "weights, gradients and moments\n",
 			  place->file, place->line, t->zero_stage);
 }

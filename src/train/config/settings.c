@@ -88,9 +88,6 @@ static const struct opt training_rows[] = {
 	    .help = "sequences per micro-batch of an evaluation"),
 	ROW(gradient_accumulation_steps, .preset = "1", .min = 1, .max = 65536,
 	    .help = "micro-batches per step, of each rank"),
-	ROW(dataloader_num_workers, .preset = "1", .max = 1024,
-	    .help = "0: make each micro-batch, and copy it to the GPU, while the step waits for it; 1 or more: a thread makes the "
-		    "next one ahead. More than one has no further effect, because one thread is enough"),
 	ROW(global_batch_size, .preset = "0", .min = 0, .max = 1e9,
 	    .help = "sequences per step of all ranks together, which sets gradient_accumulation_steps; 0: as the "
 		    "other settings and the number of ranks give"),
@@ -100,6 +97,9 @@ static const struct opt training_rows[] = {
 	ROW(bucket_cap_mb, .preset = "64", .min = 0.001, .max = 1e6,
 	    .help = "full fine-tuning on several ranks: MiB of the gradient whose sum over the ranks begins while "
 		    "lower layers still compute theirs"),
+	ROW(dataloader_num_workers, .preset = "1", .max = 1024,
+	    .help = "0: make each micro-batch, and copy it to the GPU, while the step waits for it; 1 or more: a thread makes the "
+		    "next one ahead. More than one has no further effect, because one thread is enough"),
 	ROW(auto_find_batch_size, .help = "use the largest micro-batch that fits into 90 % of the available "
 					  "memory; a step keeps its number of rows"),
 	ROW(max_steps, .preset = "0", .min = 0, .max = 1e12,
@@ -165,7 +165,7 @@ static const struct opt training_rows[] = {
 	ROW(seed, .preset = "42",
 	    .help = "seed of the adapters' initial values, the order of rows and dropout"),
 	ROW(zero_stage, .preset = "0", .min = 0, .max = 3,
-	    .help = "DeepSpeed's setting; reported and otherwise ignored, because one process holds the "
+	    .help = "DeepSpeed's setting; reported and otherwise ignored, because each rank holds the "
 		    "whole model"),
 };
 #undef ROW

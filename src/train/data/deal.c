@@ -62,8 +62,8 @@ enum status deal_order(uint32_t *pack, const uint64_t *tokens, uint64_t count, s
 	struct piece *p = malloc((count + 1) * sizeof(*p));
 
 	if (!p)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory to deal %llu packs",
-				       (unsigned long long)count);
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory to deal %llu packs", (unsigned long long)count);
 	for (uint64_t i = 0; i < count; i++)
 		p[i] = (struct piece){.tokens = tokens[i], .at = i, .pack = pack[i]};
 	order(p, count);

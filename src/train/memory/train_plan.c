@@ -171,11 +171,14 @@ static void add_memory(struct text *out, const struct planning *p)
 
 static void add_comm(struct text *out, const struct planning *p)
 {
-	text_addf(out, "\ncommunication of a step: %u ranks on %u node%s, %llu sequences of all ranks\n", p->mesh.size,
-		  p->links->nodes, p->links->nodes == 1 ? "" : "s", (unsigned long long)p->mesh.packs);
+	text_addf(out, "\ncommunication of a step: %u ranks on %u node%s, %llu sequences of all ranks\n",
+		  p->mesh.size, p->links->nodes, p->links->nodes == 1 ? "" : "s",
+		  (unsigned long long)p->mesh.packs);
 	text_addf(out, "  %-12s %12.0f  %s\n", "all-reduces", p->comm.calls,
-		  p->comm.calls > 1 ? "of parts of the gradient, beside the backward pass" : "of the gradient, after the last micro-batch");
-	add_line(out, "gradient", p->comm.bytes, "B", "in float32; each rank sends and receives nearly twice as much");
+		  p->comm.calls > 1 ? "of parts of the gradient, beside the backward pass"
+				    : "of the gradient, after the last micro-batch");
+	add_line(out, "gradient", p->comm.bytes, "B",
+		 "in float32; each rank sends and receives nearly twice as much");
 	if (p->comm.planned_s > 0)
 		add_line(out, "time", p->comm.planned_s, "s", "at the given rates, if nothing hides it");
 	else

@@ -13,9 +13,9 @@ struct train_memory_available {
 	uint64_t host;	    /* on the host, for a GPU run */
 };
 
-/* Plans a run; `links`: of its ranks, whose number is c->place.ranks; NULL: one rank. Appends the plan as text to *out and returns it as JSON in *json (owner: caller); either may
- * be NULL. If the memory is too small, the plan says so and lists the settings to change; this is not an
- * error. */
+/* Plans a run; `links`: of its ranks, whose number is c->place.ranks; NULL: one rank. Appends the plan as
+ * text to *out and returns it as JSON in *json (owner: caller); either may be NULL. If the memory is too
+ * small, the plan says so and lists the settings to change; this is not an error. */
 enum status train_plan(const struct config *c, const struct train_memory_available *room,
 		       const struct comm_links *links, struct text *out, json_t **json, struct error *err);
 /* Before a run: decides micro-batch and recompute level (memory_fit_settle) and returns the planned bytes.

@@ -24,8 +24,8 @@ enum status buckets_make(struct buckets *b, const struct params *p, int64_t laye
 
 	*b = (struct buckets){.list = calloc((size_t)layers + 1, sizeof(*b->list))};
 	if (!b->list)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %" PRId64 " buckets",
-				       layers);
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for %" PRId64 " buckets", layers);
 	for (int64_t layer = layers - 1; layer >= 0; layer--) {
 		const size_t begin = begin_of(p, layer);
 

@@ -24,13 +24,13 @@ struct task {
 struct comm_mpi {
 	struct comm comm;
 	struct team *team;
-	float *send, *receive; /* of one piece, padded to whole blocks */
+	float *send, *receive; /* room for one piece, padded to whole blocks */
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards everything below */
 	pthread_cond_t changed;
 	struct task queue[QUEUE];
 	uint64_t asked, done;
-	struct error err; /* of the first task that failed; all later ones are skipped */
+	struct error err; /* error of the first task that failed; later tasks are skipped */
 };
 
 /* -- the thread that owns MPI -- */
@@ -169,11 +169,12 @@ static enum status await(struct comm_mpi *m, bool all, struct error *err)
 	while (m->asked - m->done >= (all ? 1 : QUEUE))
 		pthread_cond_wait(&m->changed, &m->lock);
 	m->comm.count.wait_s += (double)(clock_now_ns(clock_monotonic()) - began) * 1e-9;
-	return m->err.status ? error_set_cause(err, m->err.status, m->err.cause, "%s", m->err.text) : STATUS_OK;
+	return m->err.status ? error_set_cause(err, m->err.status, m->err.cause, "%s", m->err.text)
+			     : STATUS_OK;
 }
 
 static const enum team_flight_kind record_kinds[] = {
-	[TASK_JOIN] = TEAM_FLIGHT_JOIN,	      [TASK_SUM] = TEAM_FLIGHT_ALL_REDUCE,
+	[TASK_JOIN] = TEAM_FLIGHT_JOIN,		  [TASK_SUM] = TEAM_FLIGHT_ALL_REDUCE,
 	[TASK_BROADCAST] = TEAM_FLIGHT_BROADCAST, [TASK_GATHER] = TEAM_FLIGHT_GATHER,
 	[TASK_SHARE] = TEAM_FLIGHT_SHARE,
 };

@@ -19,9 +19,9 @@ struct comm_nccl {
 	struct team_comm *ranks;
 	struct gpu_stream *stream;
 	struct gpu_event *ready, *done; /* end of the back end's work; end of the collectives */
-	struct gpu_event *from, *to;	/* on the back end's stream, before and after a wait for collectives */
-	unsigned enqueued;		/* collectives on the stream whose end is not recorded yet */
-	bool timed;			/* both were recorded and not read yet */
+	struct gpu_event *from, *to; /* on the back end's stream, before and after a wait for collectives */
+	unsigned enqueued;	     /* collectives on the stream whose end is not recorded yet */
+	bool timed;		     /* both were recorded and not read yet */
 };
 
 static struct comm_nccl *nccl_of(struct comm *c)
@@ -35,7 +35,8 @@ static enum status check(const struct comm_nccl *n, ncclResult_t r, const char *
 }
 
 /* Lets the collective begin after the back end's work so far. */
-static enum status begin(struct comm_nccl *n, const struct mat *x, enum team_flight_kind kind, struct error *err)
+static enum status begin(struct comm_nccl *n, const struct mat *x, enum team_flight_kind kind,
+			 struct error *err)
 {
 	enum status st;
 
@@ -58,8 +59,8 @@ static enum status nccl_all_reduce(struct comm *c, struct mat x, struct error *e
 
 	return st ? st
 		  : check(n,
-			  call->all_reduce(x.data, x.data, (size_t)x.cols, ncclFloat32, ncclSum, n->ranks->comm,
-					   gpu_stream_raw(n->stream)),
+			  call->all_reduce(x.data, x.data, (size_t)x.cols, ncclFloat32, ncclSum,
+					   n->ranks->comm, gpu_stream_raw(n->stream)),
 			  "ncclAllReduce", err);
 }
 

@@ -27,7 +27,7 @@ struct comm_links {
 	double link;	/* of a GPU, to the others of its node */
 	double network; /* of a node: all of its ports together */
 };
-/* Counts operations, bytes, and if the rates are known the time, without doing anything (comm_plan.c; methods:
- * training, "Communication"). Owner: caller, ops->close. */
+/* Counts operations, bytes, and if the rates are known the time, without doing anything (comm_plan.c;
+ * methods: training, "Communication"). Owner: caller, ops->close. */
 enum status comm_plan_open(struct comm **out, const struct comm_links *links, struct error *err);
 #endif

@@ -9,8 +9,8 @@ struct comm_plan {
 	struct comm_links links;
 };
 
-/* The rate at which one rank's data passes the slowest link; 0: unknown. The ring leaves each node once, through
- * all of its ports. */
+/* The rate at which one rank's data passes the slowest link; 0: unknown. The ring leaves each node once,
+ * through all of its ports. */
 static double slowest(const struct comm_links *l)
 {
 	const bool within = l->local > 1, between = l->nodes > 1;

@@ -18,7 +18,9 @@ enum status gradient_tree_create(struct gradient_tree *t, struct arena *a, uint6
 		st = arena_mat(a, MEM_GRADIENT, &t->level[i], "sums of gradients", err);
 	}
 	t->loss = st ? NULL : calloc(packs + 1, sizeof(*t->loss));
-	return st || t->loss ? st : error_errno(err, ENOMEM, "the losses of %llu packs", (unsigned long long)packs);
+	return st || t->loss
+		       ? st
+		       : error_errno(err, ENOMEM, "the losses of %llu packs", (unsigned long long)packs);
 }
 
 void gradient_tree_release(struct gradient_tree *t)

@@ -12,6 +12,12 @@ enum status mesh_of(struct mesh *m, const struct config *c, struct error *err)
 	*m = (struct mesh){.rank = c->place.rank,
 			   .size = size,
 			   .each_pack = t->deterministic && t->device != CONFIG_DEVICE_GPU};
+	if (size > 1 && t->master_weights)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"training: master_weights: %s has gradients in BF16, but %u ranks add their gradients in "
+			"float32; use fp32 or one rank",
+			config_master_name(t->master_weights), size);
 	m->packs = c->place.step_packs ? c->place.step_packs : t->global_batch_size;
 	if (!m->packs)
 		m->packs = round * t->gradient_accumulation_steps;
@@ -32,7 +38,7 @@ enum status mesh_check_rows(const struct mesh *m, uint64_t packs, uint64_t rows,
 	if (packs >= m->size)
 		return STATUS_OK;
 	return error_set(err, STATUS_BAD_INPUT,
-			 "%" PRIu64 " rows make %" PRIu64 " packs, which is too few for %u ranks: use fewer "
+			 "%" PRIu64 " rows make %" PRIu64 " packs, which is too few for %u ranks; use fewer "
 			 "ranks, more rows, a shorter data: max_seq_length, or data: packing: false",
 			 rows, packs, m->size);
 }

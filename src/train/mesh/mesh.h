@@ -11,12 +11,13 @@ struct mesh {
 	uint64_t packs;		  /* of all ranks, in one step */
 	uint64_t packs_per_micro; /* most packs of a micro-batch of one rank */
 	uint64_t micros;	  /* micro-batches of a rank in a step that is not the last of an epoch */
-	/* One pack is one micro-batch, and gradients are added along a fixed tree (deterministic, on CPUs). */
+	/* One pack is one micro-batch, and gradients are added along a fixed tree (deterministic, on CPUs).
+	 */
 	bool each_pack;
 };
 
 /* The mesh of the configuration on its number of ranks. BAD_INPUT: the packs of a step cannot be divided
- * among the ranks; the message names the settings. */
+ * among the ranks, or their gradients cannot be added; the message names the settings. */
 enum status mesh_of(struct mesh *m, const struct config *c, struct error *err);
 /* BAD_INPUT: an epoch has fewer packs than there are ranks. */
 enum status mesh_check_rows(const struct mesh *m, uint64_t packs, uint64_t rows, struct error *err);

@@ -53,7 +53,7 @@ struct step_figures { /* figures of one step */
 	struct data_step size;
 	struct step_part part;
 	double loss, norm, rate, step_s, optimiser_s, wait_s, save_s;
-	double comm_s; /* waiting for collectives: communication that nothing hides, and slower ranks */
+	double comm_s;	 /* waiting for collectives: communication that nothing hides, and slower ranks */
 	double tuning_s; /* tuning time in this step and since the step before */
 	bool steady;	 /* like the steps after it: no start-up, no tuning */
 };

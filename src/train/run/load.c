@@ -352,7 +352,7 @@ enum status run_load(struct train *t, struct error *err)
 		const char *part;
 		enum status (*run)(struct train *, struct error *);
 	} parts[] = {
-		{"config", read_config},	     {"ranks", run_comm_open},	     {"inputs", open_weights},
+		{"config", read_config},     {"ranks", run_comm_open},	     {"inputs", open_weights},
 		{"rows", open_rows},	     {"device", open_device},	     {"weights", load_weights},
 		{"resume", load_checkpoint}, {"products", measure_products}, {"files", open_files},
 	};

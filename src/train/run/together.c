@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ranks of a run do together: opening their communication, comparing and sharing at the start, and
- * the sums by which they decide (docs/explanation/design/mesh.md). */
+/* The common work of a run's ranks (docs/explanation/design/mesh.md). They open their communication, compare
+ * and share inputs at the start, and add up the figures by which they decide. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/text/json_member.h"
@@ -70,17 +70,20 @@ static enum status compare(const json_t *first, const json_t *other, unsigned ra
 		const json_t *same = same_of(other, one);
 
 		if (!same)
-			return error_set(err, STATUS_BAD_INPUT, "%.300s: rank 0 has this file (%s), and rank %u does not",
+			return error_set(err, STATUS_BAD_INPUT,
+					 "%.300s: rank 0 has this file (%s), and rank %u does not",
 					 json_member_text(one, "path"), json_member_text(one, "what"), rank);
 		if (strcmp(json_member_text(same, "sum"), json_member_text(one, "sum")))
-			return error_set(err, STATUS_BAD_INPUT,
-					 "%.300s: the %s of rank %u are not those of rank 0; all ranks must read the "
-					 "same files",
-					 json_member_text(one, "path"), json_member_text(one, "what"), rank);
+			return error_set(
+				err, STATUS_BAD_INPUT,
+				"%.300s: the %s of rank %u are not those of rank 0; all ranks must read the "
+				"same files",
+				json_member_text(one, "path"), json_member_text(one, "what"), rank);
 	}
 	return json_array_size(other) == json_array_size(first)
 		       ? STATUS_OK
-		       : error_set(err, STATUS_BAD_INPUT, "rank %u reads files that rank 0 does not have", rank);
+		       : error_set(err, STATUS_BAD_INPUT, "rank %u reads files that rank 0 does not have",
+				   rank);
 }
 
 static enum status compare_all(const struct train *t, const char *all, struct error *err)
@@ -108,9 +111,11 @@ enum status run_compare_inputs(struct train *t, const json_t *inputs, struct err
 	mine = calloc(1, COMM_GATHER_MAX);
 	all = malloc((size_t)t->comm->size * COMM_GATHER_MAX);
 	if (!text || !mine || !all)
-		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the checksums of all ranks");
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				     "no memory for the checksums of all ranks");
 	else if (strlen(text) >= COMM_GATHER_MAX)
-		st = error_set(err, STATUS_BAD_INPUT, "more files than several ranks can compare: merge some of them");
+		st = error_set(err, STATUS_BAD_INPUT,
+			       "more files than several ranks can compare: merge some of them");
 	st = comm_agree(t->comm, st, err);
 	if (!st) {
 		memcpy(mine, text, strlen(text));
@@ -177,14 +182,26 @@ enum status run_share_state(struct train *t, struct error *err)
 	return st;
 }
 
+/* The bytes of a state as F32, the type that is sent. What rounds them up is the arena's alignment. */
+static struct mat words_of(const struct mat *state, uint64_t bytes)
+{
+	const int64_t words = (int64_t)((bytes + sizeof(float) - 1) / sizeof(float));
+
+	return (struct mat){.data = state->data, .rows = 1, .cols = words, .ld = words, .dtype = DTYPE_F32};
+}
+
 enum status run_share_params(struct train *t, struct error *err)
 {
-	const struct params *p = &t->stepper.model->params;
-	const struct mat *part[] = {&p->master, &p->m, &p->v};
+	struct params states = t->stepper.model->params;
 	enum status st = STATUS_OK;
 
-	for (size_t i = 0; t->comm && !st && i < sizeof(part) / sizeof(part[0]); i++)
-		st = t->comm->ops->broadcast(t->comm, *part[i], err);
+	for (int i = 0; t->comm && !st && i < PARAMS_STATE_COUNT; i++) {
+		const uint64_t bytes = params_state_bytes(&states, (enum params_state)i);
+
+		if (bytes)
+			st = t->comm->ops->broadcast(
+				t->comm, words_of(params_state(&states, (enum params_state)i), bytes), err);
+	}
 	return st || !t->comm ? st : t->comm->ops->wait(t->comm, err);
 }
 
@@ -210,7 +227,8 @@ enum status run_sum_step(struct train *t, struct step_figures *f, double *loss, 
 	enum status st;
 
 	if (!values)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the losses of a step");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for the losses of a step");
 	put_step(t, f, *loss, values);
 	st = comm_sum(t->comm, values, 2 + losses, err);
 	*loss = 0;

@@ -32,8 +32,9 @@ struct stepper {
 	uint64_t seed;
 	double dropout;
 	struct comm *comm; /* sums the gradient over the ranks; lent; NULL: one rank. Set by the caller */
-	struct buckets buckets; /* parts of the gradient that are summed at once; one if only adapters are trained */
-	bool last;		/* the next micro-batch is this rank's last in the step; set by the caller */
+	struct buckets
+		buckets; /* parts of the gradient that are summed at once; one if only adapters are trained */
+	bool last;	 /* the next micro-batch is this rank's last in the step; set by the caller */
 	/* With each_pack (train/mesh/mesh.h): a micro-batch is one pack, and `tree` adds their gradients. */
 	struct gradient_tree tree;
 	bool each_pack;
