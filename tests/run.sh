@@ -98,7 +98,7 @@ left_out() {
 	skipped=$((skipped + 1))
 }
 
-threaded="cpu_pool grammar load_content machine run_ranks team_links train_checkpoint train_findings train_sampler train_tokenised vendor_nvml watch_serve"
+threaded="cpu_pool grammar load_content machine run_ranks team_links train_checkpoint train_comm_mpi train_findings train_sampler train_tokenised vendor_nvml watch_serve"
 # One build after the other, beside the tests; how each went is a file that its tests wait for. They are not optimised, but for threads, whose
 # tests compute for long; and what is for a debugger is left out but for lines: the compiler takes two to four times as long otherwise.
 build_all() {

@@ -306,9 +306,9 @@ ok ".. with the reason" says 'generate does not support several ranks yet, but t
 ok "ranks of train without GPUs are started by mpirun" expect 0 launch --print --gpus-per-node 0 --ranks-per-node 4 -- train run.yaml
 ok ".. as the script shows" says 'mpirun -n 4' out
 ok ".. by srun with PMIx in a job of Slurm" expect 0 launch --print --how slurm --nodes 2 --gpus-per-node 0 --ranks-per-node 2 -- train run.yaml
-ok ".. as the script shows" says 'srun.*--mpi=pmix' out
+ok ".. as the script shows" says 'srun --mpi=.* __ranks .*--mpi -- train run.yaml' out
 ok "ranks with a GPU each need no MPI" expect 0 launch --print --how slurm --nodes 2 --gpus-per-node 4 -- train run.yaml
-ok ".. as the script shows" sh -c '! grep -q "srun.*--mpi=" out'
+ok ".. as the script shows" sh -c 'grep -q "__ranks .* -- train run.yaml" out && ! grep -q -- "--mpi -- train" out'
 
 # timeout(1) sends TERM to the launcher and then to its group: that is one request, and the report is written.
 small_suite

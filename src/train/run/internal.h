@@ -54,6 +54,7 @@ struct step_figures { /* figures of one step */
 	struct step_part part;
 	double loss, norm, rate, step_s, optimiser_s, wait_s, save_s;
 	double comm_s;	 /* waiting for collectives: communication that nothing hides, and slower ranks */
+	double tuned_s;	 /* tuning time in this step, of all ranks: the others wait for a rank that tunes */
 	double tuning_s; /* tuning time in this step and since the step before */
 	bool steady;	 /* like the steps after it: no start-up, no tuning */
 };

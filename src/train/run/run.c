@@ -52,11 +52,11 @@ static double tuning_s(const struct train *t)
 
 /* A process's first step loads code and libraries, so it is not steady. A step with tuning is not steady
  * either. */
-static void add_tuning(struct train *t, struct step_figures *f, double before_s)
+static void add_tuning(struct train *t, struct step_figures *f)
 {
 	const double now_s = tuning_s(t);
 
-	f->steady = t->made_steps && now_s <= before_s;
+	f->steady = t->made_steps && f->tuned_s <= 0;
 	f->tuning_s = now_s - t->tuning_seen_s;
 	t->tuning_seen_s = now_s;
 }
@@ -109,11 +109,12 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 			st = run_emit_products(t, err);
 		run_warn_of_graphs(t);
 	}
+	f->tuned_s = tuning_s(t) - tuned_s;
 	if (!st)
 		st = run_sum_step(t, f, &sum, err);
 	f->loss = f->size.targets ? sum / (double)f->size.targets : 0;
 	f->step_s = clock_now_s() - t0;
-	add_tuning(t, f, tuned_s);
+	add_tuning(t, f);
 	return st;
 }
 

@@ -207,34 +207,38 @@ enum status run_share_params(struct train *t, struct error *err)
 
 /* -- sums -- */
 
-/* `values`: two numbers, then the losses of the step's packs, or one loss of each rank. */
+enum { FIGURES = 3 }; /* stop requests, FLOP, seconds of tuning */
+
+/* `values`: the figures, then the loss of each pack of the step, or the sum of this rank's losses. */
 static void put_step(const struct train *t, const struct step_figures *f, double loss, double *values)
 {
 	const struct gradient_tree *tree = &t->stepper.tree;
 
 	values[0] = *t->job->stop != 0;
 	values[1] = f->part.flop;
+	values[2] = f->tuned_s;
 	if (!t->mesh.each_pack)
-		values[2] = loss;
+		values[FIGURES] = loss;
 	for (uint64_t i = 0; t->mesh.each_pack && i < tree->at; i++)
-		values[2 + f->size.first_pack + i] = tree->loss[i];
+		values[FIGURES + f->size.first_pack + i] = tree->loss[i];
 }
 
 enum status run_sum_step(struct train *t, struct step_figures *f, double *loss, struct error *err)
 {
 	const uint64_t losses = t->mesh.each_pack ? f->size.packs : 1;
-	double *values = calloc(2 + losses, sizeof(*values));
+	double *values = calloc(FIGURES + losses, sizeof(*values));
 	enum status st;
 
 	if (!values)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for the losses of a step");
 	put_step(t, f, *loss, values);
-	st = comm_sum(t->comm, values, 2 + losses, err);
+	st = comm_sum(t->comm, values, FIGURES + losses, err);
 	*loss = 0;
 	for (uint64_t i = 0; i < losses; i++)
-		*loss += values[2 + i];
+		*loss += values[FIGURES + i];
 	f->part.flop = values[1];
+	f->tuned_s = values[2];
 	t->stopping = t->stopping || values[0] > 0;
 	if (t->comm)
 		f->comm_s = t->comm->count.wait_s;

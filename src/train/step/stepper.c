@@ -149,9 +149,9 @@ static enum status place_tree(struct stepper *s, const struct config *c, struct 
 	enum status st = mesh_of(&m, c, err);
 
 	s->each_pack = m.each_pack;
-	return st || !m.each_pack ? st
-				  : gradient_tree_create(&s->tree, &s->arena, m.micros, s->model->params.length,
-							 err);
+	return st || !m.each_pack
+		       ? st
+		       : gradient_tree_create(&s->tree, &s->arena, m.micros, s->model->params.length, err);
 }
 
 /* LoRA's gradient is small, so it is summed at once. */

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The queue of CPU ranks' collectives and the thread that owns MPI, with an MPI of this test: a second rank
+ * that sends the same numbers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "train/mesh/comm_mpi.c" /* with the functions below in place of those of MPI */
+
+enum { RANKS = 2, NUMBERS = 3 * PIECE / 2 + 5 /* two pieces, the last one not whole */ };
+
+static struct {
+	pthread_t thread;
+	unsigned calls, closed, fails_at;
+	struct team_mpi mpi;
+} fake;
+
+static void close_fake(struct team *t)
+{
+	(void)t;
+	fake.closed++;
+	assert_true(pthread_equal(pthread_self(), fake.thread)); /* one thread makes all calls */
+}
+
+enum status team_mpi_join(struct team *t, struct error *err)
+{
+	fake.thread = pthread_self();
+	t->mpi = &fake.mpi;
+	t->close = close_fake;
+	snprintf(fake.mpi.version, sizeof(fake.mpi.version), "MPI of a test");
+	return fake.fails_at == 1 ? error_set(err, STATUS_UNAVAILABLE, "no MPI") : STATUS_OK;
+}
+
+/* Both ranks have the same blocks, so what the other one sends is known. This is rank 0. */
+enum status team_mpi_call(struct team *t, const struct mpi_plugin_call *c, struct error *err)
+{
+	const size_t bytes = c->count * (c->type == MPI_PLUGIN_F32 ? sizeof(float) : 1);
+
+	(void)t;
+	if (!pthread_equal(pthread_self(), fake.thread) || ++fake.calls == fake.fails_at)
+		return error_set(err, STATUS_VENDOR, "MPI_Alltoall: failed");
+	if (c->what == MPI_PLUGIN_ALL_TO_ALL || c->what == MPI_PLUGIN_ALL_GATHER) {
+		memcpy(c->receive, c->send, bytes);
+		memcpy((char *)c->receive + bytes, c->send, bytes);
+	}
+	return STATUS_OK;
+}
+
+static struct comm *opened(struct team *team)
+{
+	struct comm *c;
+	struct error err = {0};
+
+	*team = (struct team){.size = RANKS};
+	memset(&fake, 0, sizeof(fake));
+	assert_int_equal(comm_mpi_open(&c, team, &err), STATUS_OK);
+	assert_string_equal(c->library, "MPI of a test");
+	return c;
+}
+
+static struct mat row(float *x, size_t count)
+{
+	return (struct mat){
+		.data = x, .rows = 1, .cols = (int64_t)count, .ld = (int64_t)count, .dtype = DTYPE_F32};
+}
+
+static void test_comm_mpi__sums_end_before_the_wait_does(void **state)
+{
+	float *x = calloc(NUMBERS, sizeof(*x));
+	struct error err = {0};
+	struct team team;
+	struct comm *c = opened(&team);
+
+	(void)state;
+	assert_non_null(x);
+	for (size_t i = 0; i < NUMBERS; i++)
+		x[i] = 1;
+	/* more parts than the queue has room for */
+	for (size_t part = 0; part < 2 * QUEUE; part++)
+		assert_int_equal(c->ops->all_reduce(c, row(x + part, 1), &err), STATUS_OK);
+	assert_int_equal(c->ops->wait(c, &err), STATUS_OK);
+	for (size_t part = 0; part < 2 * QUEUE; part++)
+		assert_true(x[part] == 2);
+	assert_true(x[2 * QUEUE] == 1);
+	assert_int_equal(c->ops->all_reduce(c, row(x, NUMBERS), &err), STATUS_OK);
+	assert_int_equal(c->ops->wait(c, &err), STATUS_OK);
+	assert_true(c->count.calls == 2 * QUEUE + 1 &&
+		    c->count.bytes == (2 * QUEUE + NUMBERS) * sizeof(float));
+	c->ops->close(c);
+	assert_int_equal(fake.closed, 1);
+	free(x);
+}
+
+static void test_comm_mpi__host_numbers_come_back_at_once(void **state)
+{
+	double mine = 7, all[RANKS] = {0};
+	char bytes[] = "state";
+	struct error err = {0};
+	struct team team;
+	struct comm *c = opened(&team);
+
+	(void)state;
+	assert_int_equal(c->ops->gather(c, &mine, sizeof(mine), all, &err), STATUS_OK);
+	assert_true(all[0] == 7 && all[1] == 7);
+	assert_int_equal(c->ops->share(c, bytes, sizeof(bytes), &err), STATUS_OK);
+	assert_int_equal(c->ops->gather(c, &mine, COMM_GATHER_MAX + 1, all, &err), STATUS_BUG);
+	c->ops->close(c);
+}
+
+static void test_comm_mpi__after_a_failure_nothing_is_called(void **state)
+{
+	float x[4] = {1, 1, 1, 1};
+	struct error err = {0};
+	struct team team;
+	struct comm *c = opened(&team);
+
+	(void)state;
+	fake.fails_at = 1;
+	assert_int_equal(c->ops->all_reduce(c, row(x, 4), &err), STATUS_OK);
+	assert_int_equal(c->ops->wait(c, &err), STATUS_VENDOR);
+	assert_string_equal(err.text, "MPI_Alltoall: failed");
+	assert_int_equal(c->ops->all_reduce(c, row(x, 4), &err), STATUS_VENDOR);
+	assert_int_equal(fake.calls, 1);
+	c->ops->close(c);
+	assert_int_equal(fake.closed, 0); /* the other ranks may never come to MPI_Finalize */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_comm_mpi__sums_end_before_the_wait_does),
+		cmocka_unit_test(test_comm_mpi__host_numbers_come_back_at_once),
+		cmocka_unit_test(test_comm_mpi__after_a_failure_nothing_is_called),
+	};
+
+	return cmocka_run_group_tests_name("train_comm_mpi", tests, NULL, NULL);
+}
