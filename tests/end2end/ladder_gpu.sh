@@ -13,7 +13,7 @@ if ! expect 0 tokens model x && says 'built without tokenizers' err; then
 fi
 in_json() { tr -d '\n' < "$1/summary.json" | sed 's/{ *"rung"/\n&/g' | grep "\"rung\": \"$2\"" | sed 's/  */ /g' | grep -q -- "$3"; }
 ok "a ladder on a GPU passes" expect 0 ladder --shape tiny --rounds 1 --steps 3 --length 64 --out all
-for r in batch tf32 bf16 fused attention packing loading graphs recompute; do
+for r in batch tf32 bf16 fused attention packing loading graphs recompute fp8; do
 	ok "rung $r has a factor" eval 'in_json all $r "\"factor\":" && in_json all $r "\"verdict\": \"passed\""'
 done
 ok "power and energy are there" in_json all bf16 '"joules_per_token":'

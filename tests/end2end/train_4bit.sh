@@ -120,5 +120,14 @@ if expect 0 quantize model --out four; then
 	ok "but of its own" expect 0 merge four --adapter four.run/adapter --out merged.four --dtype f32
 	ok "with the numbers of the other merge" cmp merged/model.safetensors merged.four/model.safetensors
 	base=four refused "another type than the checkpoint's" 'is stored in nf4 with double quantization, but the run asks for fp4' "$four, bnb_4bit_quant_type: fp4"
+	# A scale that is no number, in a checkpoint whose scales are F32.
+	expect 0 quantize model --no-double-quant --out nan
+	file=nan/model.safetensors
+	size=$(od -An -tu8 -N8 "$file" | tr -d ' ')
+	at=$(head -c $((8 + size)) "$file" | grep -ao '"model.layers.1.mlp.down_proj.weight.absmax":{[^}]*}' | sed 's/.*"data_offsets":\[\([0-9]*\).*/\1/')
+	printf '\000\000\300\177' | dd of="$file" bs=1 seek=$((8 + size + at)) conv=notrunc 2> dd.err
+	base=nan config nan.yaml "$four, bnb_4bit_use_double_quant: false" "max_steps: 1"
+	ok "a scale that is NaN is refused" expect 2 train nan.yaml --out nan.run --no-telemetry
+	ok "with its name" says 'model.layers.1.mlp.down_proj.weight.absmax has NaN or infinity' err
 fi
 finish

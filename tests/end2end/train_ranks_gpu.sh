@@ -63,6 +63,21 @@ for kind in lora full; do
 	ok ".. with its losses" near
 	ok ".. on a GPU each" eval 'says "8d:00.0" $kind.2/journal.jsonl && says "8e:00.0" $kind.2/nodes/*/rank-1/journal.jsonl'
 done
+# Ranks share the states of a checkpoint in whatever format they are.
+full=yes
+config states.yaml "optim: adamw_8bit" "save_steps: 2" "deterministic: true"
+ranked 2 states.yaml --out states --json
+ok "two GPUs train with 8-bit moments" codes '0 0'
+own[0]="FAKE_CUDA=cuMemcpyDtoHAsync_v2=719@16"
+ranked 2 states.yaml --out states_cut --json
+own=()
+ok ".. and fail behind a checkpoint" eval 'codes "2 2" && [ -d states_cut/checkpoint-2 ] && [ ! -d states_cut/checkpoint-4 ]'
+ranked 2 --resume states_cut --json
+ok ".. and go on from there" eval 'codes "0 0" && says "resumes from .*states_cut/checkpoint-2" err'
+ok ".. to the same states, bit for bit" cmp states/checkpoint-4/optimizer.bin states_cut/checkpoint-4/optimizer.bin
+config halves.yaml "master_weights: split"
+ranked 2 halves.yaml --out halves
+ok "gradients that ranks cannot add are refused" eval 'codes "64 64" && says "master_weights: split has gradients in BF16, but 2 ranks" err'
 full=no
 ranked 4 full.yaml --out full.4 --json
 losses out > two

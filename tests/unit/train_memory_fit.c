@@ -278,6 +278,35 @@ static void everything_is_told_what_an_adapter_takes(void **state)
 	config_release(&b.c);
 }
 
+/* A model whose weights alone do not fit: only a base in 4 bits does. */
+static void a_base_in_4_bits_is_told_where_weights_do_not_fit(void **state)
+{
+	struct bed b;
+	struct memory_plan m;
+	struct error err = {0};
+	struct memory_fit_knob knobs[MEMORY_FIT_KNOBS];
+	size_t count;
+
+	(void)state;
+	make(&b, "lora: {r: 16}", "device: gpu");
+	assert_int_equal(shape_by_name(&b.shape, "qwen2-7b", &err), STATUS_OK);
+	b.fit.available = 14000000000;
+	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
+	count = memory_fit_knobs(knobs, &b.c, &b.fit, &m);
+	assert_true(count >= 1);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(knobs[i].fits, i + 1 == count);
+	assert_string_equal(knobs[count - 1].setting, "model: load_in_4bit: true");
+	assert_int_equal(memory_fit_check(&b.c, &b.fit, &m, &err), STATUS_NO_RESOURCE);
+	says(&err, "; model: load_in_4bit: true (");
+	b.c.model.load_in_4bit = true; /* two slots of a layer, and 4.13 of 16 bits */
+	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
+	assert_int_equal(m.bytes, knobs[count - 1].bytes);
+	assert_in_range(m.arena[MEM_WEIGHTS], 5500000000, 5700000000);
+	assert_in_range(m.arena[MEM_SLOTS], 930000000, 1010000000);
+	config_release(&b.c);
+}
+
 static void more_tokens_than_can_be_counted_are_refused(void **state)
 {
 	struct bed b;
@@ -377,6 +406,7 @@ int main(void)
 		cmocka_unit_test(recomputation_is_named_by_its_level),
 		cmocka_unit_test(a_large_evaluation_is_what_is_named),
 		cmocka_unit_test(everything_is_told_what_an_adapter_takes),
+		cmocka_unit_test(a_base_in_4_bits_is_told_where_weights_do_not_fit),
 		cmocka_unit_test(more_tokens_than_can_be_counted_are_refused),
 		cmocka_unit_test(what_is_left_alone_is_not_planned_into),
 		cmocka_unit_test(the_hosts_memory_is_planned_beside_a_gpu),

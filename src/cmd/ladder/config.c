@@ -148,6 +148,8 @@ static enum status set_rungs(const struct ladder *l, struct config *c, enum rung
 	c->training.bf16 = c->training.precision != CONFIG_PRECISION_FP32 &&
 			   c->training.precision != CONFIG_PRECISION_TF32;
 	c->training.gradient_checkpointing = c->training.recompute == CONFIG_RECOMPUTE_FULL;
+	if (c->training.precision != CONFIG_PRECISION_FP8)
+		c->training.fp8_layers.count = 0;
 	return st;
 }
 

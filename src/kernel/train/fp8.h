@@ -55,9 +55,10 @@ struct train_fp8_norm_args {
 static_assert(sizeof(struct train_fp8_norm_args) == 112, "layout shared with nvcc");
 
 /*
- * train_fp8_swiglu: h has the bits of train_swiglu; q is h in E4M3, (rows, ffn). train_fp8_swiglu_bwd:
- * gate_up, h and h_again have the bits of train_swiglu_bwd; q is the new gate_up in E4M3, (rows, 2 ffn), and
- * ffn is a multiple of 128. Grid: train_fp8_blocks(rows, ffn), or any, of TRAIN_THREADS.
+ * train_fp8_swiglu: h has the bits of train_swiglu, and q is h in E4M3, (rows, ffn).
+ * train_fp8_swiglu_bwd: gate_up, h and h_again have the bits of train_swiglu_bwd, and q is the new gate_up in
+ * E4M3, (rows, 2 ffn). ffn is a multiple of 128.
+ * Grid: train_fp8_blocks(rows, ffn), or any, of TRAIN_THREADS.
  */
 struct train_fp8_swiglu_args {
 	DEVICE_PTR(uint16_t) gate_up; /* (rows, 2 ffn), ld_gate_up: gate, then up */
@@ -84,9 +85,9 @@ struct train_fp8_weights_args {
 };
 static_assert(sizeof(struct train_fp8_weights_args) == 96, "layout shared with nvcc");
 
-/* train_fp8_columns: y is the transposed x, (cols, rows), quantized along the rows of x: the scale of column
- * j and tile i of 128 rows is y.scale[i * y.step + j]. rows is a multiple of 4. Grid: (cols + 63) / 64 *
- * tiles of rows. Threads: TRAIN_THREADS. Shared: TRAIN_FP8_TURN_SHARED. */
+/* train_fp8_columns: y is the transposed x, (cols, rows), quantized along the rows of x. Column j and tile i
+ * of 128 rows have the scale y.scale[i * y.step + j]. rows is a multiple of 4. Grid: (cols + 63) / 64 * tiles
+ * of rows. Threads: TRAIN_THREADS. Shared: TRAIN_FP8_TURN_SHARED. */
 struct train_fp8_columns_args {
 	DEVICE_PTR(const uint16_t) x; /* (rows, cols), ld_x */
 	struct train_fp8_rows y;
