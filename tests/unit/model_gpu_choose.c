@@ -4,7 +4,7 @@
 
 #include "engine/load/choose.h"
 #include "fake_gpu.h"
-#include "model/gpu/gemm.h"
+#include "model/gpu/gemm/gemm.h"
 
 enum { LAYERS = 3, OUT = 48, IN = 64, MOST = 40, STREAM_W = 1, STREAM_X = 2 };
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include "gpu/matmul/skinny.h"
 #include "model/gpu/fp8.h"
-#include "model/gpu/gemm.h"
+#include "model/gpu/gemm/gemm.h"
 #include "model/gpu/internal.h"
 #include "model/gpu/paged/lists.h"
 

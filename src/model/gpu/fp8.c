@@ -4,7 +4,7 @@
 #include "kernel/train/fp8.h"
 #include "kernel/train/rmsnorm_rope.h"
 #include "model/gpu/fp8.h"
-#include "model/gpu/gemm.h"
+#include "model/gpu/gemm/gemm.h"
 
 enum { BLOCK_SCALES_CC = 90, BLOCK_SCALES_CUBLASLT = 120900 };
 

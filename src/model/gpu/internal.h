@@ -177,7 +177,7 @@ static inline enum status gpu_part_flop(const struct backend *back, enum gpu_par
 	return gpu_part(back, part, err);
 }
 
-/* Seconds per call of `run`, for `times` calls after a warm-up (gemm_tune.c). Waits. */
+/* Seconds per call of `run`, for `times` calls after a warm-up (gemm/tune.c). Waits. */
 enum status gpu_time(struct backend *back, enum status (*run)(void *arg, struct error *err), void *arg,
 		     int times, double *seconds, struct error *err);
 /* Enclose the timing of one choice. Begin first waits for all enqueued work, so that the time in between
@@ -203,7 +203,7 @@ enum status gemm_plans_create(struct gemm_plans **p, const struct gpu_state *g, 
 void gemm_plans_release(struct gemm_plans **p);
 const char *gemm_plans_name(const struct gemm_plans *p);
 enum status gpu_gemm(struct backend *back, const struct gemm *g, struct error *err);
-enum status few_rows_open(struct gpu_state *g, struct error *err); /* gemm_few_rows.c */
+enum status few_rows_open(struct gpu_state *g, struct error *err); /* gemm/few_rows.c */
 /* Rows of `from` to E4M3 with a factor per row. */
 enum status few_rows_quantize(struct gpu_state *g, const struct mat *from, const struct mat *to,
 			      struct error *err);

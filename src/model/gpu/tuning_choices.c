@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include "model/gpu/attention_internal.h"
-#include "model/gpu/gemm.h"
+#include "model/gpu/gemm/gemm.h"
 
 void gemm_plans_key(char out[160], const struct matmul_shape *s)
 {

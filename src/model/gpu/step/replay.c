@@ -4,7 +4,7 @@
  * timed. The next time it is captured, and from then on its graph is launched.
  */
 #include <stdlib.h>
-#include "model/gpu/gemm.h"
+#include "model/gpu/gemm/gemm.h"
 #include "model/gpu/internal.h"
 
 enum { GRAPHS = 128 }; /* a new one replaces the least recently used */

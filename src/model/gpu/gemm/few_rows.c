@@ -2,11 +2,11 @@
 /*
  * GEMMs with E4M3 weights, and GEMMs whose rows must not depend on their number, by assay's own kernels.
  * Activations are quantized for E4M3 weights, and cuBLASLt runs those GEMMs in which it is faster. Nothing is
- * timed here, because requests may be running (gemm_choose.c).
+ * timed here, because requests may be running (choose.c).
  */
 #include "gpu/matmul/skinny.h"
 #include "kernel/matmul/skinny.h"
-#include "model/gpu/gemm.h"
+#include "model/gpu/gemm/gemm.h"
 #include "model/tensor/matrix.h"
 
 /* Rows up to which own kernels run unless timing chose something else. */

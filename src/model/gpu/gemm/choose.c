@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "core/clock.h"
-#include "model/gpu/gemm.h"
+#include "model/gpu/gemm/gemm.h"
 #include "model/tensor/dtype.h"
 
 /* Each way runs about RUN_S long, twice. MANY_ROWS: GEMMs that are limited by arithmetic; the candidates

@@ -2,7 +2,7 @@
 /* GEMMs by cuBLASLt. Each shape has a plan, made when it first occurs. */
 #include <stdlib.h>
 #include "model/gpu/fp8.h"
-#include "model/gpu/gemm.h"
+#include "model/gpu/gemm/gemm.h"
 
 /* WORTH_TIMES: a GEMM that uses the choice of a similar one is timed itself once it has run so often that
  * timing its candidates would be a twentieth of its total time. */

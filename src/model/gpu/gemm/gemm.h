@@ -71,7 +71,7 @@ enum status gemm_plans_run(struct backend *back, const struct gemm *g, double be
 enum status gemm_plans_find(struct backend *back, const struct gemm *g, struct gemm_plan **p,
 			    struct matmul_operands *o, struct error *err);
 
-/* Choices made before requests run (gemm_choose.c). gemm_watch notes the GEMM, which is about to run, with
+/* Choices made before requests run (choose.c). gemm_watch notes the GEMM, which is about to run, with
  * SwiGLU if h has rows. gemm_chosen finds the way of the nearest larger number of rows, or NULL if none is
  * near. */
 enum status gemm_watch(struct gpu_state *g, const struct gemm *m, const struct mat *h, struct error *err);
@@ -80,7 +80,7 @@ void gemm_choices_release(struct gemm_choices **c);
 /* The largest power of two up to 256 that divides the addresses of all operands. */
 unsigned gemm_alignment(const struct gemm *g);
 
-/* GEMMs by assay's own kernels (gemm_few_rows.c). h: matrix of rows 0, or the result of SwiGLU. */
+/* GEMMs by assay's own kernels (few_rows.c). h: matrix of rows 0, or the result of SwiGLU. */
 bool few_rows_take(const struct gpu_state *g, const struct gemm *m);
 /* Without a way (NULL) it is a function of the shape. */
 enum status few_rows_run(struct backend *back, const struct gemm *m, const struct mat *h,

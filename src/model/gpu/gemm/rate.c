@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rate of a large GEMM on this device, the denominator of MFU. */
-#include "model/gpu/gemm.h"
+#include "model/gpu/gemm/gemm.h"
 #include "model/tensor/dtype.h"
 
 enum { SIZE = 8192, SIZE_LEAST = 256, TIMES = 5 };

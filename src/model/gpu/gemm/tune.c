@@ -4,7 +4,7 @@
 #include "core/clock.h"
 #include "kernel/train/rows.h"
 #include "model/tensor/dtype.h"
-#include "model/gpu/gemm.h"
+#include "model/gpu/gemm/gemm.h"
 
 /* For GEMMs of milliseconds, fewer candidates are timed, and fewer times, because this delays the first
  * steps. */
