@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Training in FP8 on a CPU, beside the same in F32. Scales, matrices with outliers, and every gradient of a
- * model are compared. Numbers that are not finite are counted, and wrong settings refused. */
+/* Training in FP8 on a CPU, beside the same in F32. Scales, matrices with outliers, and every gradient of a model are
+ * compared. Numbers that are not finite are counted, and wrong settings refused. */
 #include "test.h"
 #include <math.h>
 #include "core/math/random.h"
@@ -90,8 +90,8 @@ static struct mat place_weights(struct back *b, int64_t rows, int64_t cols)
 	return m;
 }
 
-/* Random numbers. Element (5, 7) is larger by ten thousand, and with `outliers` row 3 has numbers of a
- * hundred times the size. */
+/* Random numbers. Element (5, 7) is larger by ten thousand, and with `outliers` row 3 has numbers of a hundred
+ * times the size. */
 static struct mat numbers(struct back *b, int64_t rows, int64_t cols, uint32_t stream, bool outliers)
 {
 	const struct mat m = place(b, rows, cols, DTYPE_F32);
@@ -135,7 +135,8 @@ static void test_fp8__weights_and_their_transpose_have_the_same_numbers(void **s
 		for (int64_t i = 0; i < w.rows; i++)
 			for (int64_t j = 0; j < w.cols; j++) {
 				const float scale = *fp8_scale_at(&q, i, j);
-				const float is = e4m3_to_f32(((const uint8_t *)q.data)[i * q.ld + j]) * scale;
+				const float is =
+					e4m3_to_f32(((const uint8_t *)q.data)[i * q.ld + j]) * scale;
 				const float due = ((const float *)w.data)[i * w.ld + j];
 
 				assert_int_equal(((const uint8_t *)t.data)[j * t.ld + i],
@@ -238,10 +239,14 @@ static void test_fp8__numbers_that_are_not_finite_are_counted_by_scales(void **s
 	((float *)x.data)[2 * x.ld + 1] = (float)INFINITY;
 	((float *)x.data)[2 * x.ld + 5] = (float)NAN; /* the same scale */
 	((float *)x.data)[7 * x.ld + 299] = -(float)INFINITY;
-	must(b.back.ops->gemm(
-		     &b.back,
-		     &(struct gemm){.a = x, .b = q, .d = d, .trans_b = true, .alpha = 1, .overflows = &count},
-		     &err),
+	must(b.back.ops->gemm(&b.back,
+			      &(struct gemm){.a = x,
+					     .b = q,
+					     .d = d,
+					     .trans_b = true,
+					     .alpha = 1,
+					     .overflows = &count},
+			      &err),
 	     &err);
 	assert_int_equal(count, 7);
 	for (int64_t i = 0; i < 40; i++)
@@ -267,8 +272,8 @@ static void compare(int64_t layers, const char *more, const char *training)
 	p = &f32.s.model->params;
 	for (int i = 0; i < p->count; i++) {
 		const size_t at = p->table[i].offset;
-		const double is =
-			cosine(f32.gradient + at, fp8.gradient + at, p->table[i].rows * p->table[i].cols);
+		const double is = cosine(f32.gradient + at, fp8.gradient + at,
+					 p->table[i].rows * p->table[i].cols);
 
 		if (is < 0.99)
 			print_message("# %s: cosine %.5f\n", p->table[i].name, is);
@@ -299,9 +304,8 @@ static void test_fp8__gradients_of_all_parameters_are_within_a_cosine_of_99(void
 /* The same bits in each run, and whatever is recomputed. */
 static void test_fp8__gradient_has_the_same_bits_however_it_is_recomputed(void **state)
 {
-	static const char *const ways[] = {
-		", precision: fp8, recompute: none", ", precision: fp8, recompute: none",
-		", precision: fp8, recompute: cheap", ", precision: fp8, recompute: full"};
+	static const char *const ways[] = {", precision: fp8, recompute: none", ", precision: fp8, recompute: none",
+					   ", precision: fp8, recompute: cheap", ", precision: fp8, recompute: full"};
 	struct work w[4];
 
 	(void)state;
@@ -433,9 +437,8 @@ static void test_fp8__sizes_of_no_multiple_of_16_are_refused_by_name(void **stat
 	(void)state;
 	odd.ffn = 264;
 	assert_int_equal(plan_of(&odd, lora, ", precision: fp8", &err), STATUS_UNSUPPORTED);
-	assert_string_equal(err.text,
-			    "FP8 needs linear layers whose sizes are multiples of 16; down of layer 0 is "
-			    "160 x 264");
+	assert_string_equal(err.text, "FP8 needs linear layers whose sizes are multiples of 16; down of layer 0 is "
+				      "160 x 264");
 }
 
 static void test_fp8__layers_that_the_model_lacks_are_refused(void **state)
@@ -457,8 +460,7 @@ static void test_fp8__weights_in_4_bits_are_refused_by_name(void **state)
 
 	(void)state;
 	assert_int_equal(config_parse(&c, "t", text, strlen(text), &err), STATUS_BAD_INPUT);
-	assert_non_null(
-		strstr(err.text, "model: load_in_4bit: precision: fp8 stores the same weights in E4M3"));
+	assert_non_null(strstr(err.text, "model: load_in_4bit: precision: fp8 stores the same weights in E4M3"));
 }
 
 static void test_fp8__inference_is_refused(void **state)
