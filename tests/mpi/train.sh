@@ -216,5 +216,5 @@ ok ".. and is named" says 'error: the training process ended in phase train: sig
 ok "a rank that is killed ends all" fault 1 supervisor KILL
 ok ".. and is named" says 'error: lost rank 1 on .*; assay train --resume' err
 ok "a training process that hangs ends all" fault 3 worker STOP
-ok ".. and is named, with the collective" says 'error: rank 3 on .* \(never entered collective [0-9]* .*; its process is stopped\|is stopped (SIGSTOP) in collective\)' err
+ok ".. and is named, with the collective" says 'error: rank 3 on .* \(never entered collective [0-9]* .* its process is stopped\|is stopped (SIGSTOP) in collective\)' err
 finish

@@ -552,7 +552,7 @@ static void losses_are_those_of_f32_states(void **state)
 			stepper_release(&s);
 			config_release(&c);
 		}
-		print_message("mean %.5f %.5f %.5f, last %.5f %.5f %.5f\n", mean[0], mean[1], mean[2], last[0], last[1],
+		print_message("# mean %.5f %.5f %.5f, last %.5f %.5f %.5f\n", mean[0], mean[1], mean[2], last[0], last[1],
 			      last[2]);
 		for (int i = 1; i < 3; i++) {
 			assert_true(mean[i] != mean[0]); /* it is another format */

@@ -41,7 +41,8 @@ struct cost_subject {
 	char device[96], sku[64];
 	unsigned gpus; /* used by the run; 0: it ran on the CPU, or they are not known */
 	char gpus_why[160];
-	char doubt[300]; /* why a load run is untrusted, so that its tokens and times may be wrong; "": it is not */
+	char doubt[300]; /* why a load run is untrusted, so that its tokens and times may be wrong; "": it is
+			    not */
 	double input, cached,
 		output; /* tokens. cached: part of input. Training: output are the trained tokens */
 	double seconds;

@@ -99,7 +99,8 @@ enum status weights_fingerprint(char hex[FINGERPRINT_SIZE], const struct weights
 	for (size_t i = 0; i < count && !st; i++) {
 		names_at(&n, &w->shape, i);
 		st = take_tensor(&all, w, &n, of, err);
-		weights_forget(w); /* a row brings pages around it into memory, in a small model all of them */
+		weights_forget(
+			w); /* a row brings pages around it into memory, in a small model all of them */
 	}
 	st = mapped_check(st, err);
 	if (!st && all.failed)
