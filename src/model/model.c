@@ -245,23 +245,6 @@ static enum status list_live(struct model *m, struct error *err)
 	return STATUS_OK;
 }
 
-/* The largest linear layer in FP8, as numbers: a place to load each of them. */
-static enum status place_loading(const struct model *m, struct backend *back, struct mat *room,
-				 struct error *err)
-{
-	*room = (struct mat){.rows = 1, .dtype = back->dtype};
-	for (int64_t i = 0; i < m->shape.layers; i++) {
-		const struct layer *l = &m->layer[i];
-		const struct linear *maps[] = {&l->qkv, &l->o, &l->gate_up, &l->down};
-
-		for (int j = 0; j < 4; j++)
-			if (maps[j]->is_fp8 && !maps[j]->w.master.rows &&
-			    maps[j]->in * maps[j]->out > room->cols)
-				room->cols = maps[j]->in * maps[j]->out;
-	}
-	return arena_mat(back->arena, MEM_SCRATCH, room, "weights before they are quantized", err);
-}
-
 static enum status place_overflows(struct model *m, struct backend *back, struct error *err)
 {
 	enum status st;
@@ -304,13 +287,6 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 		st = arena_mat(back->arena, MEM_WEIGHTS, &m->cos_sin, "RoPE table", err);
 	if (!st && m->fp8)
 		st = place_overflows(m, back, err);
-	if (!st && m->fp8) { /* the loading's place, for the plan */
-		const struct arena_mark mark = arena_mark(back->arena);
-		struct mat room;
-
-		st = place_loading(m, back, &room, err);
-		arena_reset(back->arena, &mark);
-	}
 	return st || !m->extended ? st : list_live(m, err);
 }
 

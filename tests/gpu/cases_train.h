@@ -18,6 +18,12 @@ enum { TRAIN_OPERANDS = 10, TRAIN_ARGS = 160 };
 struct tolerance {
 	double relative, of_rms;
 };
+/* Of a BF16 number that is a product of a factor rounded to BF16, rounded again. Where the factor falls on a
+ * limit between two numbers, it may be the other one: a unit in the last place, at most 2^-7. Both products
+ * are rounded by up to half a unit, at most 2^-8 each. Together 2^-6, and the share of such elements is
+ * limited as above. */
+extern const struct tolerance train_twice_rounded;
+#define TRAIN_F32_HALF_UNIT 0x1p-24 /* what one rounding to F32 is off by at most, relatively */
 
 struct train_build;
 struct operand {
@@ -34,6 +40,9 @@ struct operand {
 	void (*table)(const struct train_build *b, const struct operand *o, bool host, void *out);
 	struct tolerance tolerance;
 	double outliers; /* share of the elements that may be out of the tolerance, beyond two */
+	/* What an element may be off by in addition, because it is a small sum of larger terms in F32; NULL:
+	 * nothing. The operands' numbers are those of train_before. */
+	double (*cancels)(const struct train_build *b, int64_t row, int64_t col);
 	/* the runner's */
 	unsigned char *host, *before, *found; /* the reference's; what both began with; the kernel's */
 	struct guarded device;
@@ -77,6 +86,9 @@ struct train_build {
 	{                                                                                                    \
 		entry, why, (uint64_t)(rows) * (cols), blocks, 0, rows, (cols) | (unsigned)(flags) << 24     \
 	}
+
+/* A number that the kernel began with, of the operand with this name. */
+double train_before(const struct train_build *b, const char *name, int64_t row, int64_t col);
 
 typedef void train_make(struct train_build *b);
 struct train_maker {

@@ -38,6 +38,34 @@ static void matrix(struct train_build *b, const char *name, size_t at, size_t ld
 	o->tolerance = tolerance;
 }
 
+static bool is_first_of_document(const struct train_build *b, int64_t row)
+{
+	int64_t doc = 0;
+
+	while (doc_start(b, doc) < row)
+		doc++;
+	return doc_start(b, doc) == row;
+}
+
+/* A document's first row sees one key, so p is 1 and do v' equals delta: dq = scale (do v' - delta) k is what
+ * roundings leave. F32 adds do v' in pairs, so its terms are rounded dim / 2 times at most, once more as a
+ * pair's product, once more by delta, and once more by their difference. */
+static double dq_cancels(const struct train_build *b, int64_t row, int64_t col)
+{
+	const struct train_attention_args *a = (const void *)b->args;
+	const int64_t dim = a->head_dim, head = col / dim, kv = head / (a->heads / a->kv_heads);
+	const int64_t k = (a->heads + kv) * dim, v = (a->heads + a->kv_heads + kv) * dim;
+	double terms = 0;
+
+	if (!is_first_of_document(b, row))
+		return 0;
+	for (int64_t d = 0; d < dim; d++)
+		terms += fabs(train_before(b, "d_o", row, head * dim + d) *
+			      train_before(b, "qkv", row, v + d));
+	return (double)(dim / 2 + 3) * TRAIN_F32_HALF_UNIT * terms * (double)a->scale *
+	       fabs(train_before(b, "qkv", row, k + col % dim));
+}
+
 static void operands(struct train_build *b, const struct train_attention_args *a)
 {
 	const char *e = b->entry;
@@ -65,6 +93,7 @@ static void operands(struct train_build *b, const struct train_attention_args *a
 	o = &b->operand[b->operands - 1];
 	o->first = strcmp(e, "train_attention_bwd_kv") ? 0 : q; /* the others' columns stay as they are */
 	o->cols = strcmp(e, "train_attention_bwd_kv") ? q : kv;
+	o->cancels = strcmp(e, "train_attention_bwd_kv") ? dq_cancels : NULL;
 }
 
 static void attention(struct train_build *b)

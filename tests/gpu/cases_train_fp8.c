@@ -7,8 +7,9 @@
 #define OF(type, member) offsetof(struct train_fp8_##type##_args, member)
 
 static const struct tolerance once = {0x1p-7, 1e-5};
-/* Where the norm or SwiGLU may have rounded otherwise: a neighbouring element of E4M3, and a scale of a neighbouring
- * largest number. */
+/* Where the norm or SwiGLU may have rounded otherwise: a neighbouring element of E4M3, and a scale of a
+ * neighbouring largest number. Both move an element by at most 2^-5, and its neighbours are 2^-4 away or more,
+ * so it becomes a neighbour at most. */
 static const struct tolerance neighbour = {0.13, 1e-3}, near_scale = {0x1p-7, 1e-5};
 
 static int64_t tiles(int64_t elements)
@@ -153,11 +154,13 @@ static void rmsnorm(struct train_build *b)
 	matrix(b, "x", OF(norm, x), OF(norm, ld_x), b->rows, b->cols, USE_IN);
 	o = train_operand(b, "w", OF(norm, w), NUMBER_BF16, 1, b->cols, USE_IN);
 	o->centre = 1;
-	matrix(b, "y", OF(norm, y), OF(norm, ld_y), b->rows, b->cols, USE_OUT)->tolerance = once;
+	matrix(b, "y", OF(norm, y), OF(norm, ld_y), b->rows, b->cols, USE_OUT)->tolerance =
+		train_twice_rounded;
 	o = train_operand(b, "rstd", OF(norm, rstd), NUMBER_F32, b->rows, 1, USE_OUT);
 	o->tolerance = (struct tolerance){1e-5, 1e-5};
 	train_number(b, OF(norm, ld_rstd), o->ld);
-	rows_operands(b, OF(norm, q), b->rows, b->cols, &neighbour, &near_scale);
+	/* a scale is the largest y, divided */
+	rows_operands(b, OF(norm, q), b->rows, b->cols, &neighbour, &train_twice_rounded);
 }
 
 static void swiglu(struct train_build *b)

@@ -8,8 +8,7 @@
 #define BWD(member) offsetof(struct train_norm_bwd_args, member)
 #define HEAD(member) offsetof(struct train_head_args, member)
 
-/* Of a product of rounded factors: two roundings to BF16 may fall the other way. */
-static const struct tolerance twice_rounded = {0x1p-6, 1e-5}, once = {0x1p-7, 1e-4}, f32 = {1e-5, 1e-5};
+static const struct tolerance once = {0x1p-7, 1e-4}, f32 = {1e-5, 1e-5};
 
 static void rmsnorm(struct train_build *b)
 {
@@ -32,7 +31,7 @@ static void rmsnorm(struct train_build *b)
 	o->width = 0.5;
 	o = train_operand(b, "y", NORM(y), NUMBER_BF16, b->rows, b->cols, USE_OUT);
 	train_number(b, NORM(ld_y), o->ld);
-	o->tolerance = twice_rounded;
+	o->tolerance = train_twice_rounded;
 	o = train_operand(b, "rstd", NORM(rstd), NUMBER_F32, b->rows, 1, USE_OUT);
 	train_number(b, NORM(ld_rstd), o->ld);
 	o->tolerance = f32;

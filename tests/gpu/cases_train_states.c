@@ -4,6 +4,7 @@
 #include <math.h>
 #include "cases_train.h"
 #include "kernel/train/adamw_states.h"
+#include "kernel/train/dynamic_map.h"
 
 #define OF(member) offsetof(struct train_states_args, member)
 
@@ -13,8 +14,62 @@ static const struct tolerance one_code = {0, 0.02};
 /* Last places of F32. A carry into the upper half makes a few elements differ by all of it. */
 static const struct tolerance last_places = {0, 0.003};
 
-static struct operand *vector(struct train_build *b, const char *name, size_t at, enum number type, int64_t count,
-			      const struct tolerance *t)
+static double moment(const struct train_build *b, const char *name, const char *scale, const float *map,
+		     int64_t i)
+{
+	const struct train_states_args *a = (const void *)b->args;
+	const double n = train_before(b, name, 0, i);
+
+	return a->moments == TRAIN_MOMENTS_CODES
+		       ? (double)map[(int)n] * train_before(b, scale, 0, i / TRAIN_STATES_BLOCK)
+		       : n;
+}
+
+static double gradient(const struct train_build *b, int64_t i)
+{
+	const struct train_states_args *a = (const void *)b->args;
+	const double clip = a->max_norm / (sqrt(train_before(b, "norm", 0, 0)) + 1e-6);
+
+	return fmin(1, clip) * train_before(b, "gradient", 0, i);
+}
+
+/* Magnitudes of what is added to the first moment. */
+static double first_terms(const struct train_build *b, int64_t i)
+{
+	static const float map[DYNAMIC_CODES] = {DYNAMIC_SIGNED};
+	const struct train_states_args *a = (const void *)b->args;
+	const double beta = (double)a->beta1;
+
+	return fabs(beta * moment(b, "first moment", "first scale", map, i)) +
+	       fabs((1 - beta) * gradient(b, i));
+}
+
+/* beta1 m is rounded as a product and in the sum. (1 - beta1) g is so too, and g twice before, as the clip's
+ * factor and as its product. The fifth is for a step of BF16's stochastic rounding, which grows with the
+ * number by at most 2^-7 of the difference; the step itself is the tolerance's 2^-7. */
+static double moment_cancels(const struct train_build *b, int64_t row, int64_t i)
+{
+	(void)row;
+	return 5 * TRAIN_F32_HALF_UNIT * first_terms(b, i);
+}
+
+/* The weight and its step likewise: about ten roundings of the step's quotient, and five of the first
+ * moment's terms. */
+static double weight_cancels(const struct train_build *b, int64_t row, int64_t i)
+{
+	static const float map[DYNAMIC_CODES] = {DYNAMIC_UNSIGNED};
+	const struct train_states_args *a = (const void *)b->args;
+	const double beta = (double)a->beta2, g = gradient(b, i);
+	const double v = beta * moment(b, "second moment", "second scale", map, i) + (1 - beta) * g * g;
+	const double step = (double)a->lr / (double)a->correction1 * first_terms(b, i) /
+			    (sqrt(v / (double)a->correction2) + (double)a->eps);
+
+	(void)row;
+	return 16 * TRAIN_F32_HALF_UNIT * (fabs(train_before(b, "weight", 0, i)) + step);
+}
+
+static struct operand *vector(struct train_build *b, const char *name, size_t at, enum number type,
+			      int64_t count, const struct tolerance *t)
 {
 	struct operand *o = train_operand(b, name, at, type, 1, count, t ? USE_ADDED : USE_IN);
 
@@ -27,8 +82,9 @@ static void weights(struct train_build *b, const struct train_states_args *a)
 {
 	struct operand *o;
 
-	vector(b, "weight", OF(w), a->weight == TRAIN_WEIGHT_F32 ? NUMBER_F32 : NUMBER_BF16, b->rows * b->cols,
-	       a->weight == TRAIN_WEIGHT_F32 ? &f32 : &bf16);
+	o = vector(b, "weight", OF(w), a->weight == TRAIN_WEIGHT_F32 ? NUMBER_F32 : NUMBER_BF16,
+		   b->rows * b->cols, a->weight == TRAIN_WEIGHT_F32 ? &f32 : &bf16);
+	o->cancels = weight_cancels;
 	if (a->weight != TRAIN_WEIGHT_SPLIT)
 		return;
 	o = vector(b, "lower half", OF(rest), NUMBER_I16, b->rows * b->cols, &last_places);
@@ -46,6 +102,7 @@ static void moments(struct train_build *b, const struct train_states_args *a)
 	struct operand *o = vector(b, "first moment", OF(m), type, count, t);
 
 	o->centre = codes ? 1 : 0;
+	o->cancels = codes ? NULL : moment_cancels;
 	o = vector(b, "second moment", OF(v), type, count, t);
 	o->centre = codes ? 1 : 1.5; /* it is no less than 0 */
 	for (int i = 0; codes && i < 2; i++) {

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/train/adamw_states.cu in double. Codes are found by a search of the whole map. */
+/* kernel/train/adamw_states.cu in double. Codes are found by a search of the whole map. Large vectors are
+ * shared by the host's CPUs. */
 #include <float.h>
 #include "core/math/random.h"
+#include "core/process/cpu_pool.h"
 #include "kernel/train/adamw_states.h"
 #include "kernel/train/dynamic_map.h"
 #include "model/params.h"
 #include "ref_train.h"
 
-static const float signed_map[DYNAMIC_CODES] = {DYNAMIC_SIGNED}, unsigned_map[DYNAMIC_CODES] = {DYNAMIC_UNSIGNED};
+enum { SHARE = TRAIN_STATES_BLOCK << 10 }; /* elements that a thread takes at a time */
+
+static const float signed_map[DYNAMIC_CODES] = {DYNAMIC_SIGNED},
+		   unsigned_map[DYNAMIC_CODES] = {DYNAMIC_UNSIGNED};
 
 /* The nearest number's code; of two equally near ones the lower. */
 static uint8_t code_of(const float *map, double x)
@@ -121,29 +126,58 @@ static void put_moments(const struct train_states_args *a, uint64_t block, uint6
 	}
 }
 
-static void adamw(const char *entry, struct ref_grid grid, const void *args)
+struct part {
+	const struct train_states_args *a;
+	double clip;
+};
+
+/* Blocks do not depend on each other. */
+static void step_blocks(const struct part *p, uint64_t first, uint64_t end)
 {
-	const struct train_states_args *a = args;
-	const double norm = sqrt(*AT(const double, a->norm_squares));
-	const double clip = a->max_norm > 0 ? fmin(1, a->max_norm / (norm + 1e-6)) : 1;
+	const struct train_states_args *a = p->a;
 	double m[TRAIN_STATES_BLOCK], v[TRAIN_STATES_BLOCK];
 
-	(void)entry, (void)grid;
-	if (!isfinite(norm))
-		return;
-	for (uint64_t first = 0; first < a->count; first += TRAIN_STATES_BLOCK) {
-		const uint64_t n = a->count - first < TRAIN_STATES_BLOCK ? a->count - first : TRAIN_STATES_BLOCK;
+	for (; first < end; first += TRAIN_STATES_BLOCK) {
+		const uint64_t n = end - first < TRAIN_STATES_BLOCK ? end - first : TRAIN_STATES_BLOCK;
 
 		for (uint64_t k = 0; k < n; k++) {
 			struct numbers one = before(a, first + k);
 
-			step(a, first + k, clip, &one);
+			step(a, first + k, p->clip, &one);
 			m[k] = one.m;
 			v[k] = one.v;
 			put_weight(a, first + k, one.w);
 		}
 		put_moments(a, first / TRAIN_STATES_BLOCK, n, m, v);
 	}
+}
+
+static void step_item(void *arg, int64_t item, unsigned thread)
+{
+	const struct part *p = arg;
+	const uint64_t first = (uint64_t)item * SHARE, left = p->a->count - first;
+
+	(void)thread;
+	step_blocks(p, first, first + (left < SHARE ? left : SHARE));
+}
+
+static void adamw(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct train_states_args *a = args;
+	const double norm = sqrt(*AT(const double, a->norm_squares));
+	struct part p = {a, a->max_norm > 0 ? fmin(1, a->max_norm / (norm + 1e-6)) : 1};
+	struct cpu_pool *pool = NULL;
+	struct error err = {0};
+
+	(void)entry, (void)grid;
+	if (!isfinite(norm))
+		return;
+	if (a->count <= SHARE || cpu_pool_usable(&pool, &err)) {
+		step_blocks(&p, 0, a->count);
+		return;
+	}
+	cpu_pool_share(pool, (int64_t)((a->count + SHARE - 1) / SHARE), step_item, &p);
+	cpu_pool_destroy(&pool);
 }
 
 const struct ref_row ref_train_states[] = {

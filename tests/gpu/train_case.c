@@ -9,6 +9,7 @@
 #define F32_END "_f32"
 
 static const size_t sizes[] = {2, 4, 8, 4, 1, 2, 1};
+const struct tolerance train_twice_rounded = {0x1p-6, 1e-5};
 
 uint64_t train_bytes(const struct operand *o)
 {
@@ -117,6 +118,17 @@ static double get(enum number type, const void *from, uint64_t i)
 	default:
 		return ((const unsigned char *)from)[i];
 	}
+}
+
+double train_before(const struct train_build *b, const char *name, int64_t row, int64_t col)
+{
+	for (int i = 0; i < b->operands; i++) {
+		const struct operand *o = &b->operand[i];
+
+		if (!strcmp(o->name, name))
+			return get(o->type, o->before, (uint64_t)(o->shift + row * o->ld + col));
+	}
+	abort(); /* the case has no such operand */
 }
 
 /* Inputs are random, or what the case says; outputs, and what lies between rows, are NaN. */
@@ -281,6 +293,7 @@ enum status train_made(struct kit *k, const struct kernel_case *c, bool timing, 
 
 /* What one operand was, should be and is. */
 struct outcome {
+	const struct train_build *b;
 	const struct operand *o;
 	double rms;
 	uint64_t differ, outliers, all;
@@ -329,6 +342,18 @@ static enum status wrong(const struct outcome *r, uint64_t i, const char *what, 
 			 get(r->o->type, r->o->found, i), what, expected);
 }
 
+static double allowed(const struct outcome *r, double expected)
+{
+	return r->o->tolerance.relative * fabs(expected) + r->o->tolerance.of_rms * r->rms;
+}
+
+static double cancelled(const struct outcome *r, uint64_t i)
+{
+	const int64_t at = (int64_t)i - r->o->shift;
+
+	return r->o->cancels ? r->o->cancels(r->b, at / r->o->ld, at % r->o->ld) : 0;
+}
+
 static enum status check_element(struct outcome *r, const struct walk *w, struct error *err)
 {
 	const struct operand *o = r->o;
@@ -345,8 +370,9 @@ static enum status check_element(struct outcome *r, const struct walk *w, struct
 	found = get(o->type, r->o->found, i);
 	r->all++;
 	r->differ += !same && !(fabs(found - expected) <= 1e-4 * r->rms);
-	if (same ||
-	    fabs(found - expected) <= o->tolerance.relative * fabs(expected) + o->tolerance.of_rms * r->rms)
+	if (same || fabs(found - expected) <= allowed(r, expected))
+		return STATUS_OK;
+	if (fabs(found - expected) <= allowed(r, expected) + cancelled(r, i))
 		return STATUS_OK;
 	if (o->outliers > 0 && isfinite(found) && ++r->outliers <= 2 + (uint64_t)(o->outliers * (double)(o->rows * o->cols)))
 		return STATUS_OK;
@@ -354,9 +380,10 @@ static enum status check_element(struct outcome *r, const struct walk *w, struct
 }
 
 /* o->host holds the reference's result. */
-static enum status check_operand(struct kit *k, const struct operand *o, struct error *err)
+static enum status check_operand(struct kit *k, const struct train_build *b, const struct operand *o,
+				 struct error *err)
 {
-	struct outcome r = {.o = o, .rms = rms_of(o)};
+	struct outcome r = {.b = b, .o = o, .rms = rms_of(o)};
 	enum status st = STATUS_OK;
 
 	for (struct walk w = {0, -o->shift}; w.i < elements_of(o) && !st; walk_on(o, &w))
@@ -378,7 +405,7 @@ static enum status compared(struct kit *k, struct train_build *b, struct error *
 		return error_set(err, STATUS_BUG, "%s has no reference", b->c->entry);
 	for (int i = 0; i < b->operands && !st; i++)
 		if (!b->operand[i].table)
-			st = check_operand(k, &b->operand[i], err);
+			st = check_operand(k, b, &b->operand[i], err);
 	return st;
 }
 

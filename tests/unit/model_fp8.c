@@ -382,6 +382,37 @@ static void test_fp8__plan_is_what_is_used(void **state)
 	}
 }
 
+/* Few rows, so that a weight before it is quantized needs more than the passes, behind all that is placed. */
+static void test_fp8__plan_counts_the_loading_behind_what_is_placed(void **state)
+{
+	const struct shape wide = {
+		.family = FAMILY_QWEN2,
+		.hidden = 512,
+		.layers = 1,
+		.heads = 4,
+		.kv_heads = 1,
+		.head_dim = 128,
+		.ffn = 8192,
+		.vocab = 64,
+		.context = 256,
+		.qkv_bias = true,
+		.norm_eps = 1e-5,
+		.rope_theta = 10000,
+	};
+	const size_t gate_up = (size_t)2 * wide.ffn * wide.hidden * sizeof(uint16_t);
+	struct error err = {0};
+	struct stepper plan;
+	struct config c;
+
+	(void)state;
+	must(read_settings(&c, "gpu", lora, ", precision: fp8, recompute: full", &err), &err);
+	must(stepper_plan(&plan, &wide, &c, THREADS, &err), &err);
+	config_release(&c);
+	assert_true(plan.placed.kind_used[MEM_SAVED] + plan.placed.kind_used[MEM_WORKSPACE] > 0);
+	assert_int_equal(plan.arena.peak, plan.placed.used + gate_up);
+	stepper_release(&plan);
+}
+
 /* -- what is refused -- */
 
 static enum status plan_of(const struct shape *shape, const char *more, const char *training,
@@ -462,6 +493,7 @@ int main(void)
 		cmocka_unit_test(test_fp8__layers_without_it_stay_as_they_are),
 		cmocka_unit_test(test_fp8__overflow_names_the_layer_and_the_linear_layer),
 		cmocka_unit_test(test_fp8__plan_is_what_is_used),
+		cmocka_unit_test(test_fp8__plan_counts_the_loading_behind_what_is_placed),
 		cmocka_unit_test(test_fp8__sizes_of_no_multiple_of_16_are_refused_by_name),
 		cmocka_unit_test(test_fp8__layers_that_the_model_lacks_are_refused),
 		cmocka_unit_test(test_fp8__weights_in_4_bits_are_refused_by_name),

@@ -127,7 +127,8 @@ static enum status load_stored(const struct model *m, struct backend *back, cons
 	return st;
 }
 
-/* Scratch memory, which model_place planned, is the place of the numbers until they are quantized. */
+/* Scratch memory is the place of the numbers until they are quantized. A plan loads too, so it counts this.
+ */
 static enum status load_e4m3(const struct model *m, struct backend *back, const struct model_source *from,
 			     int64_t layer, const struct linear *l, struct error *err)
 {

@@ -348,7 +348,8 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 	else
 		plan_backend_cpu(&s->back, threads, &s->arena);
 	st = place(s, shape, c, err);
-	if (!st && s->model->slots.count) /* quantizing needs workspace too */
+	/* Quantizing needs memory behind all that is placed, maybe more than the passes. */
+	if (!st && (s->model->slots.count || s->model->fp8))
 		st = model_load(s->model, &s->back, &(struct model_source){.random = true}, err);
 	return st ? st : plan_passes(s, trained, evaluated, err);
 }
