@@ -18,12 +18,11 @@ enum { TRAIN_OPERANDS = 10, TRAIN_ARGS = 160 };
 struct tolerance {
 	double relative, of_rms;
 };
-/* Of a BF16 number that is a product of a factor rounded to BF16, rounded again. Where the factor falls on a
- * limit between two numbers, it may be the other one: a unit in the last place, at most 2^-7. Both products
- * are rounded by up to half a unit, at most 2^-8 each. Together 2^-6, and the share of such elements is
- * limited as above. */
+/* For products in BF16 that have a factor in BF16, which was rounded itself. A factor near the middle of two
+ * numbers may become the other one, which is at most 2^-7 away. Rounding moves each of both products by at most
+ * 2^-8. The sum is 2^-6. */
 extern const struct tolerance train_twice_rounded;
-#define TRAIN_F32_HALF_UNIT 0x1p-24 /* what one rounding to F32 is off by at most, relatively */
+#define TRAIN_F32_HALF_UNIT 0x1p-24 /* largest relative error of a rounding to F32 */
 
 struct train_build;
 struct operand {
@@ -40,8 +39,8 @@ struct operand {
 	void (*table)(const struct train_build *b, const struct operand *o, bool host, void *out);
 	struct tolerance tolerance;
 	double outliers; /* share of the elements that may be out of the tolerance, beyond two */
-	/* What an element may be off by in addition, because it is a small sum of larger terms in F32; NULL:
-	 * nothing. The operands' numbers are those of train_before. */
+	/* An error that is allowed in addition, since the element may be a small sum of larger terms in F32. NULL:
+	 * none. It reads the operands by train_before. */
 	double (*cancels)(const struct train_build *b, int64_t row, int64_t col);
 	/* the runner's */
 	unsigned char *host, *before, *found; /* the reference's; what both began with; the kernel's */

@@ -48,8 +48,8 @@ static bool is_first_of_document(const struct train_build *b, int64_t row)
 }
 
 /* A document's first row sees one key, so p is 1 and do v' equals delta: dq = scale (do v' - delta) k is what
- * roundings leave. F32 adds do v' in pairs, so its terms are rounded dim / 2 times at most, once more as a
- * pair's product, once more by delta, and once more by their difference. */
+ * roundings leave. F32 adds do v' in pairs, so each term is rounded dim / 2 times at most. A pair's product,
+ * delta and the difference add one rounding each. */
 static double dq_cancels(const struct train_build *b, int64_t row, int64_t col)
 {
 	const struct train_attention_args *a = (const void *)b->args;

@@ -33,7 +33,7 @@ static double gradient(const struct train_build *b, int64_t i)
 	return fmin(1, clip) * train_before(b, "gradient", 0, i);
 }
 
-/* Magnitudes of what is added to the first moment. */
+/* The magnitudes of both terms of the first moment. */
 static double first_terms(const struct train_build *b, int64_t i)
 {
 	static const float map[DYNAMIC_CODES] = {DYNAMIC_SIGNED};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/train/adamw_states.cu in double. Codes are found by a search of the whole map. Large vectors are
- * shared by the host's CPUs. */
+/* kernel/train/adamw_states.cu in double. Codes are found by bisection of the map. Large vectors are shared
+ * by the host's CPUs. */
 #include <float.h>
 #include "core/math/random.h"
 #include "core/process/cpu_pool.h"
@@ -17,12 +17,19 @@ static const float signed_map[DYNAMIC_CODES] = {DYNAMIC_SIGNED},
 /* The nearest number's code; of two equally near ones the lower. */
 static uint8_t code_of(const float *map, double x)
 {
-	int best = 0;
+	int first = 0, end = DYNAMIC_CODES - 1; /* the first number that is no less than x, or the last one */
 
-	for (int i = 1; i < DYNAMIC_CODES; i++)
-		if (fabs(x - (double)map[i]) < fabs(x - (double)map[best]))
-			best = i;
-	return (uint8_t)best;
+	while (first < end) {
+		const int middle = (first + end) / 2;
+
+		if ((double)map[middle] < x)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	if (first > 0 && fabs(x - (double)map[first - 1]) <= fabs(x - (double)map[first]))
+		first--;
+	return (uint8_t)first;
 }
 
 static uint16_t rounded(const struct train_states_args *a, uint32_t use, uint64_t i, bool upper, double x)
