@@ -331,7 +331,7 @@ static void test_few_rows__without_them_e4m3_is_refused(void **state)
 	g.d = d;
 	err = (struct error){0};
 	assert_int_equal(a.back.ops->gemm(&a.back, &g, &err), STATUS_UNSUPPORTED);
-	if (!strstr(err.text, "for generation on sm_90 weights in E4M3"))
+	if (!strstr(err.text, "on sm_90 operands in E4M3"))
 		fail_msg("%s", err.text);
 	gpu_backend_release(&a.back);
 }

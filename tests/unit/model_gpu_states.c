@@ -40,8 +40,8 @@ static void open_format(struct work *w, bool gpu, const struct format *f)
 	struct config c;
 
 	snprintf(training, sizeof(training),
-		 "full_finetuning: true, weight_decay: 0.1, deterministic: true, optim: %s, master_weights: %s", f->optim,
-		 f->master);
+		 "full_finetuning: true, weight_decay: 0.1, deterministic: %s, optim: %s, master_weights: %s",
+		 gpu ? "true" : "false", f->optim, f->master); /* a CPU's would add packs along a tree */
 	configure(&c, gpu, "", training);
 	must(stepper_create(&w->s, &shape, &c, THREADS, &err), &err);
 	must(host_params_create(&w->gradient, &w->s.model->params, &w->s.back, &err), &err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/step/stepper.h"
+#include <inttypes.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -473,12 +474,16 @@ static enum status sum_layer(void *arg, int64_t layer, struct error *err)
 }
 
 /* Moves gradient and loss of the pack that was just computed to the tree. */
-static void take_pack(struct stepper *s)
+static enum status take_pack(struct stepper *s, struct error *err)
 {
 	double *loss = sum_at(s, SUM_LOSS);
 
+	if (s->tree.at >= s->tree.packs)
+		return error_set(err, STATUS_BUG, "a step has more packs than the %" PRIu64 " of its tree",
+				 s->tree.packs);
 	gradient_tree_add(&s->tree, &s->model->params.grad, *loss);
 	*loss = 0;
+	return STATUS_OK;
 }
 
 enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t step, uint64_t targets,
@@ -509,7 +514,7 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 		st = model_backward(&p, (float)(1.0 / (double)targets), sum_at(s, SUM_LOSS), err);
 	arena_reset(&s->arena, &s->placed);
 	if (!st && s->each_pack)
-		take_pack(s);
+		st = take_pack(s, err);
 	flop = s->back.cost.flop - s->back.cost.again;
 	if (s->back.kind == BACKEND_CPU) {
 		took->forward_s += (double)(t1 - t0) * 1e-9;
