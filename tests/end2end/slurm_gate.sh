@@ -79,7 +79,7 @@ ok "the exit codes were all 0" sh -c '! grep -v "^0 " codes'
 
 healthy proof1
 ok "its repair returns the node" comes is proof1 '^idle'
-ok ".. after two passes" says 'resumed node proof1: assay health: fail' gate/proof1/said
+ok ".. after two passes" comes says 'resumed node proof1: assay health: fail' gate/proof1/said
 ok "a job runs on it again" srun -w proof1 true
 
 # An administrator drains a node that assay had drained, for a reason of their own.
