@@ -115,7 +115,7 @@ fault() { # NAME OPTION.. : the errors are counted under NAME
 up --fault 429:0.3
 ok "status 429" fault limited
 up --loading 3
-ok "a server that still loads its model is waited for" load 0 --rate 10 --duration 1 --warmup 0
+ok "a server that still loads its model is waited for" sound --rate 10 --duration 1 --warmup 0
 ok "which is told" says 'waiting at most 300 s until it is ready' err
 up --loading 1000
 ok "not for ever" refuses 2 'status 503' "$url" --rate 10 --duration 1 --ready-timeout 0.5 --out r-loading --no-telemetry --idle 0
