@@ -178,8 +178,8 @@ static void a_resumed_run_is_the_uninterrupted_one(void **state)
 static void other_master_weights_are_refused(void **state)
 {
 	char folder[] = "/tmp/model_gpu_states.XXXXXX";
-	json_t *none = json_object();
-	struct checkpoint_source source = {.run = folder, .step = 1, .state = none};
+	struct checkpoint_source source = {.run = folder, .step = 1};
+	json_t *none;
 	struct checkpoint_found found;
 	struct text note = {0};
 	struct error err = {0};
@@ -187,6 +187,8 @@ static void other_master_weights_are_refused(void **state)
 
 	(void)state;
 	skip_without_kernels();
+	none = json_object();
+	source.state = none;
 	assert_non_null(mkdtemp(folder));
 	open_format(&w, true, &formats[4]);
 	must(host_params_get(&w.gradient, &w.s.model->params, &w.s.back, &err), &err);
