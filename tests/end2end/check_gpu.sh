@@ -50,9 +50,13 @@ check() { # OUT STEP..: exit code in $code
 here() { cp -RL here/tools "$tmp/here/tools.new" && rm here/tools && mv here/tools.new here/tools; }
 here # the script looks for the program beside the folder that it really lies in
 
-described() { sed -n '/^#   info /,/^# Nothing on/ s/^#   \([a-z0-9_]\{1,12\}\) \{1,\}[^ ].*/\1/p' "$root/tools/check-gpu"; }
+described() { sed -n '/^#   info /,/^# Nothing on/ s/^#   \([a-z0-9_]\{1,\}\) .*/\1/p' "$root/tools/check-gpu"; }
 has_code() { described | while read -r name; do grep -q "^do_$name()" "$root/tools/check-gpu" || { echo "$name has no code"; exit 1; }; done; }
 ok "every step that the tool describes has its code" eval 'has_code && [ "$(described | wc -l)" -ge 30 ]'
+by_default() { sed -n 's/.*set -- info /info /p' "$root/tools/check-gpu" | tr ' ' '\n' | sort; }
+left_out() { sed -n 's/^# steps (.*, all but \(.*\)):$/\1/p' "$root/tools/check-gpu" | tr -d ' ' | tr ',' '\n'; }
+but_named() { left_out > left && [ -s left ] && described | grep -vxFf left | sort; }
+ok "and is run by default but for those that its page names" eval 'by_default > default && but_named > named && diff default named'
 check nothing there
 ok "an unknown step is refused" eval '[ $code = 64 ] && says "no step .there" err'
 check gate gate
