@@ -249,39 +249,32 @@ enum status checkpoint_fits(const struct checkpoint_found *f, const struct param
 	return st;
 }
 
-static enum status load(const struct checkpoint_found *f, const struct params *p, const struct target *t,
-			struct error *err)
+enum status checkpoint_load_shard(const struct checkpoint_found *f, const struct params *p,
+				  const struct shard *s, struct error *err)
 {
-	enum status st = checkpoint_fits(f, p, err);
+	struct target t = {.begin = s->begin, .end = s->end};
+	enum status st;
 
+	for (int i = 0; i < PARAMS_STATE_COUNT; i++) {
+		t.state[i] = s->state[i];
+		t.first[i] = params_part(p, s->begin, s->end, (enum params_state)i).first;
+	}
+	st = checkpoint_fits(f, p, err);
 	for (int i = 0; i < p->count && !st; i++) {
 		const struct param *one = &p->table[i];
 
-		if (one->offset < t->end && one->offset + (size_t)(one->rows * one->cols) > t->begin)
-			st = load_one(f, find_parameter(parameters_of(f), one->name), one, p, t, err);
+		if (one->offset < t.end && one->offset + (size_t)(one->rows * one->cols) > t.begin)
+			st = load_one(f, find_parameter(parameters_of(f), one->name), one, p, &t, err);
 	}
 	return st;
 }
 
 enum status checkpoint_load(const struct checkpoint_found *f, struct params *p, struct error *err)
 {
-	struct target t = {.end = p->length};
+	struct shard whole;
 
-	for (int i = 0; i < PARAMS_STATE_COUNT; i++)
-		t.state[i] = *params_state(p, (enum params_state)i);
-	return load(f, p, &t, err);
-}
-
-enum status checkpoint_load_shard(const struct checkpoint_found *f, const struct params *p,
-				  const struct shard *s, struct error *err)
-{
-	struct target t = {.begin = s->begin, .end = s->end};
-
-	for (int i = 0; i < PARAMS_STATE_COUNT; i++) {
-		t.state[i] = s->state[i];
-		t.first[i] = params_part(p, s->begin, s->end, (enum params_state)i).first;
-	}
-	return load(f, p, &t, err);
+	shard_view(&whole, p, 0, p->length);
+	return checkpoint_load_shard(f, p, &whole, err);
 }
 
 enum status checkpoint_state(const struct checkpoint_found *f, json_t **state, struct error *err)
