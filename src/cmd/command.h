@@ -46,6 +46,10 @@ struct command {
 	/* Optional. Maps the exit code to the one that the program's caller needs. argv: the words after the
 	 * command's name. */
 	int (*code_for_caller)(int argc, char *const *argv, int code);
+	/* Optional. Shell words that a batch job adds, so that the command continues its run when the job
+	 * begins again. Each follows a blank. $run is a directory of the job. NULL: not with these options.
+	 */
+	const char *(*again)(const void *opts);
 	int (*run)(const struct command_context *c, const void *opts);
 	int (*run_raw)(const struct command_context *c, int argc, char **argv);
 };

@@ -285,6 +285,8 @@ static enum status fill(struct filled *f, const struct launch_opts *o, const str
 	if (!st)
 		st = launch_words_single(&p->words, p->nodes * p->ranks, err);
 	if (!st)
+		p->again = launch_words_again(&p->words);
+	if (!st)
 		st = find_program(f, err);
 	return st ? st : launch_check(p, err);
 }

@@ -68,6 +68,15 @@ ok "steps have the time in collectives" says '"comm_s":' out
 ok "the journals of all ranks are with rank 0's" [ "$(find full.4/nodes -name journal.jsonl | wc -l)" = 3 ]
 ok "nothing else is left of them" [ -z "$(find . -maxdepth 1 -name 'full.4.rank-*')" ]
 ok "the result says how many there were" says '"ranks":4' full.4/journal.jsonl
+full=yes packing=false
+config halves.yaml "communication_data_type: bf16"
+ok "four ranks train with gradients that travel in BF16" train 0 4 halves.yaml --out halves.4 --json
+losses out > halved
+apart() { paste one halved | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-3 * $1) bad = 1; if (d > 0) any = 1 } END { exit bad || !any || NR != 6 }'; }
+ok ".. with losses within the error that is stated" apart
+config halved_bits.yaml "communication_data_type: bf16" "deterministic: true"
+ok "but not deterministically" train 64 4 halved_bits.yaml --out refused
+ok ".. as the message says" says 'communication_data_type: bf16 rounds the gradients of several ranks, but deterministic' err
 full=no packing=true
 packs=24
 config wide.yaml
@@ -154,6 +163,21 @@ by_rank 'c=bits.yaml; [ $r = 0 ] || c=other.yaml; exec "$assay" train $c --out r
 ok "another configuration is refused" [ $code = 64 ]
 ok ".. with the setting" says 'rank 1 on .*: its configuration is not that of rank 0: "learning_rate: 0.02" here, "learning_rate: 0.01" there' err
 ok ".. before a folder is made" [ ! -e refused ]
+# Another build: the same program with another build id.
+other_build() {
+	objcopy --dump-section .note.gnu.build-id=note "$assay" other_assay && head -c -1 note > new_note && printf 'x' >> new_note &&
+		objcopy --update-section .note.gnu.build-id=new_note "$assay" other_assay && ! cmp -s note new_note
+}
+if command -v objcopy > /dev/null; then
+	ok "another build of the program is made" other_build
+	export other="$tmp/other_assay"
+	by_rank 'p=$assay; [ $r = 0 ] || p=$other; exec "$p" train bits.yaml --out refused'
+	ok ".. and refused" [ $code != 0 ]
+	ok ".. with both" says 'rank 1 on .* runs assay .*, build [0-9a-f]*, and rank 0 on .* runs .*, build [0-9a-f]*' err
+	ok ".. before a folder is made" [ ! -e refused ]
+else
+	untested "another build is refused" "objcopy is not installed"
+fi
 mkdir -p here there
 sed "s/town 7 /town 9 /" rows.jsonl > there/rows.jsonl
 cp rows.jsonl here/

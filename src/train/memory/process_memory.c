@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include "core/file/file.h"
 #include "train/checkpoint/host_params.h"
+#include "train/mesh/comm_open.h"
+#include "train/mesh/mesh.h"
 
 /* Measured values; see docs/explanation/methods/training.md, "Memory of a training run". */
 enum {
@@ -129,7 +131,8 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 		m->host_bytes += m->outside[i];
 	if (m->gpu) {
 		m->outside[MEMORY_LIBRARIES] = libraries_bytes(planned, c);
-		m->bytes += m->outside[MEMORY_LIBRARIES];
+		m->outside[MEMORY_NCCL] = c->place.ranks > 1 ? comm_nccl_bytes(mesh_travels(c)) : 0;
+		m->bytes += m->outside[MEMORY_LIBRARIES] + m->outside[MEMORY_NCCL];
 	} else {
 		m->host_bytes += m->arena_bytes;
 		m->bytes = m->host_bytes;

@@ -18,7 +18,8 @@
 	X(HOST_PARAMS, "copies", "host copies of the trained parameters, for checkpoints") \
 	X(PINNED, "pinned", "pinned buffers for transfers to the GPU")       \
 	X(DRIVER, "driver", "host memory of the GPU's context and libraries")  \
-	X(LIBRARIES, "libraries", "GPU memory of the context, code, cuBLASLt and cuDNN")
+	X(LIBRARIES, "libraries", "GPU memory of the context, code, cuBLASLt and cuDNN") \
+	X(NCCL, "nccl", "buffers of NCCL, and of gradients that are sent in BF16")
 /* clang-format on */
 #define X(name, ...) MEMORY_##name,
 enum memory_outside { MEMORY_OUTSIDE_ARENA(X) MEMORY_OUTSIDE_ARENA_COUNT };

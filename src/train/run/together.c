@@ -5,6 +5,7 @@
 #include <string.h>
 #include "core/text/json_member.h"
 #include "train/mesh/comm_open.h"
+#include "train/mesh/mesh.h"
 #include "train/run/internal.h"
 #include "train/run/shared_save.h"
 
@@ -34,6 +35,8 @@ enum status run_comm_open(struct train *t, struct error *err)
 
 enum status run_comm_device(struct train *t, struct error *err)
 {
+	if (t->comm)
+		t->comm->travels = mesh_travels(&t->config);
 	return t->comm && on_gpu(t) ? comm_nccl_device(t->comm, &t->stepper.back, err) : STATUS_OK;
 }
 
