@@ -3,7 +3,7 @@
  * A planted fault: kills a process at a call that changes a file. Preloaded (LD_PRELOAD) into the ranks of a run. With
  * STRIKE_RANK=2 STRIKE_CALL=fsync STRIKE_PATH='*checkpoint-6.new*' STRIKE_SKIP=1 the process of rank 2 is killed before its
  * second fsync of a path that matches this pattern. Calls: open (for writing), fsync, rename (either path), renameat2. The
- * rank is Open MPI's.
+ * rank is Open MPI's. With STRIKE_ONCE=DIR only the first process that can make this folder is killed.
  */
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,7 +24,7 @@ static void strike(const char *call, const char *path)
 	static atomic_int seen;
 
 	if (rank && own && at && words && !strcmp(rank, own) && !strcmp(at, call) && !fnmatch(words, path, 0) &&
-	    seen++ == strtol(skip ? skip : "0", NULL, 10))
+	    seen++ == strtol(skip ? skip : "0", NULL, 10) && (!getenv("STRIKE_ONCE") || !mkdir(getenv("STRIKE_ONCE"), 0777)))
 		kill(getpid(), SIGKILL);
 }
 

@@ -133,7 +133,7 @@ asked() { # a request to stop that reaches one rank only
 	where=asked
 	kill -TERM "$(of_rank 1)"
 	wait $launch
-	[ $? = 2 ]
+	[ $? = 75 ] # saved, to be continued
 }
 
 # What is refused, before weights are read.

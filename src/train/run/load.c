@@ -320,7 +320,7 @@ static enum status open_rows(struct train *t, struct error *err)
 	st = mesh_of(&t->mesh, &t->config, err);
 	t->state.step_packs = t->mesh.packs;
 	if (!st)
-		st = data_open(&t->data, &t->config, &t->weights.shape, &t->mesh, t->job->log, err);
+		st = data_open(&t->data, &t->config, &t->weights.shape, &t->mesh, t->comm, t->job->log, err);
 	if (t->comm)
 		st = comm_agree(t->comm, st, err);
 	return st ? st : plan_steps(t, err);
