@@ -264,10 +264,10 @@ static struct span_run span_run_of(const struct pass *p)
 	return (struct span_run){.pass = p, .slots = slots_state(&p->model->slots)};
 }
 
-static enum status begin_span(const struct span_run *r, struct error *err)
+static enum status begin_span(const struct span_run *r, bool backward, struct error *err)
 {
 	slots_set(&r->pass->model->slots, r->slots);
-	return slots_begin(r->pass->model, r->pass->back, err);
+	return slots_begin(r->pass->model, r->pass->back, backward, err);
 }
 
 static enum status layers_forward(void *arg, struct error *err)
@@ -277,7 +277,7 @@ static enum status layers_forward(void *arg, struct error *err)
 	const struct layer_run run = run_of(p);
 	const int64_t layers = p->model->shape.layers;
 	struct layer_saved *saved = p->saved->layer;
-	enum status st = begin_span(r, err);
+	enum status st = begin_span(r, false, err);
 
 	if (!st)
 		st = p->back->ops->embed(p->back, p->batch, p->model->embed.w, saved[0].x, err);
@@ -294,7 +294,6 @@ static enum status layers_forward(void *arg, struct error *err)
 
 enum status model_forward(const struct pass *p, struct error *err)
 {
-	const int64_t last = p->model->shape.layers - 1;
 	struct span_run run = span_run_of(p);
 	enum status st = check_pass(p, err);
 
@@ -303,7 +302,7 @@ enum status model_forward(const struct pass *p, struct error *err)
 	if (!st)
 		st = in_span(p, layers_forward, &run, p->saved->layer[0].x, err);
 	if (!st)
-		slots_left(&p->model->slots, last - 1, last);
+		slots_left(p->model, 0, p->model->shape.layers - 1, false);
 	return st;
 }
 
@@ -331,7 +330,7 @@ static enum status layers_backward(void *arg, struct error *err)
 	const struct pass *p = r->pass;
 	const struct layer_run run = run_of(p);
 	const int64_t lowest = lowest_trained(p->model);
-	enum status st = begin_span(r, err);
+	enum status st = begin_span(r, true, err);
 
 	for (int64_t i = p->model->shape.layers - 1; !st && i >= lowest; i--) {
 		bool input_wanted = i > lowest || p->model->embed.grad.rows;
@@ -356,7 +355,7 @@ static void leave_backward(struct model *m)
 	const int64_t lowest = lowest_trained(m);
 
 	if (lowest < m->shape.layers)
-		slots_left(&m->slots, lowest + 1 < m->shape.layers ? lowest + 1 : -1, lowest);
+		slots_left(m, m->shape.layers - 1, lowest, true);
 }
 
 enum status model_backward(const struct pass *p, float grad_scale, double *loss_sum, struct error *err)
