@@ -13,7 +13,7 @@
  * differ less there. */
 enum { CANDIDATES = 8, CANDIDATES_MANY = 4, MANY_ROWS = 512, ROUNDS = 2, TIMES_MOST = 12 };
 enum { WAYS_MOST = CANDIDATES + FEW_ROWS_WAYS_MOST, FEW = 8 };
-static const double run_s = 250e-6, bytes_per_s = 3e12, flop_per_s = 6e14;
+static const double run_s = 250e-6, bytes_per_s = 3e12, flop_per_s = 6e14, worth_again = 1.2;
 
 void gemm_choices_release(struct gemm_choices **c)
 {
@@ -174,6 +174,24 @@ static int times_of(const struct gemm *m)
 	return (int)fmin(fmax(run_s / s, 2), TIMES_MOST);
 }
 
+/* The fastest of the first `count` ways. */
+static unsigned fastest(const struct group *p, unsigned count)
+{
+	unsigned best = 0;
+
+	for (unsigned i = 1; i < count; i++)
+		best = p->seconds[i] < p->seconds[best] ? i : best;
+	return best;
+}
+
+/* A way that was much slower than another one is not timed again. */
+static bool is_hopeless(const struct group *p, unsigned i)
+{
+	const double best = p->seconds[fastest(p, p->ways)];
+
+	return best > 0 && p->seconds[i] > worth_again * best;
+}
+
 /* UNSUPPORTED is not an error, unless it is the way that runs anyway. */
 static enum status time_way(struct group *p, unsigned i, struct error *err)
 {
@@ -181,7 +199,7 @@ static enum status time_way(struct group *p, unsigned i, struct error *err)
 	enum status st = STATUS_OK;
 	double seconds = 0;
 
-	if (isinf(p->seconds[i]))
+	if (isinf(p->seconds[i]) || is_hopeless(p, i))
 		return STATUS_OK;
 	p->running = &p->way[i];
 	if (i < p->candidates)
@@ -218,16 +236,6 @@ static enum status list_ways(struct group *p, struct error *err)
 		matmul_plan_algorithm(p->plan->plan, i, p->way[i].words);
 	p->ways = p->candidates + few_rows_ways(gpu_of(p->back), m, &p->use[0]->h, p->way + p->candidates);
 	return STATUS_OK;
-}
-
-/* The fastest of the first `count` ways. */
-static unsigned fastest(const struct group *p, unsigned count)
-{
-	unsigned best = 0;
-
-	for (unsigned i = 1; i < count; i++)
-		best = p->seconds[i] < p->seconds[best] ? i : best;
-	return best;
 }
 
 static enum status keep_best(struct group *p, struct error *err)

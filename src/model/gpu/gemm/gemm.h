@@ -93,7 +93,7 @@ enum status few_rows_run(struct backend *back, const struct gemm *m, const struc
 			 const struct gemm_way *way, struct error *err);
 /* The ways that are worth timing for a GEMM: of those that few_rows_take the library's too, of others in BF16
  * only those of own kernels. Returns their number; 0: it has one, or own kernels do not support it. */
-enum { FEW_ROWS_OWN_MOST = 12, FEW_ROWS_WAYS_MOST = FEW_ROWS_OWN_MOST + 1 };
+enum { FEW_ROWS_OWN_MOST = 16, FEW_ROWS_WAYS_MOST = FEW_ROWS_OWN_MOST + 1 };
 unsigned few_rows_ways(const struct gpu_state *g, const struct gemm *m, const struct mat *h,
 		       struct gemm_way out[FEW_ROWS_WAYS_MOST]);
 /* Removes the plans from number `count` on. None of them may be enqueued. */
