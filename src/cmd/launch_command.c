@@ -106,6 +106,13 @@ bool launch_words_mpi(const struct opt_words *words)
 	return cmd && cmd->mpi_on_cpus;
 }
 
+bool launch_words_saves(const struct opt_words *words)
+{
+	const struct command *cmd = find(words->word[0]);
+
+	return cmd && cmd->saves;
+}
+
 const char *launch_words_again(const struct opt_words *words)
 {
 	const struct command *cmd = find(words->word[0]);

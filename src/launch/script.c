@@ -248,11 +248,12 @@ static void told_lines_end(struct text *t, const char *told)
 {
 	text_add(
 		t,
-		"# ranks exit with 101, 102 and 103 for 2, 1 and 64; rank 0 of a team that has joined with 111, 112\n"
-		"# and 113; any other code comes from the program that started the ranks: inconclusive\n");
+		"# ranks exit with 100, 101, 102 and 103 for 75, 2, 1 and 64; rank 0 of a team that has joined with 110\n"
+		"# to 113; any other code comes from the program that started the ranks: inconclusive\n");
 	text_addf(t,
 		  "case %s in\n"
 		  "0) exit 0 ;;\n"
+		  "100|110) exit 75 ;;\n"
 		  "102|112) exit 1 ;;\n"
 		  "103|113) exit 64 ;;\n"
 		  "*) exit 2 ;;\n"
@@ -274,7 +275,7 @@ static void ssh(struct text *t, const struct launch_plan *p)
 	     "for pid in $pids; do\n"
 	     "    wait \"$pid\"\n"
 	     "    told=$?\n"
-	     "    case $told in 0|10[123]|11[123]) ;; 1) told=102 ;; 64) told=103 ;; *) told=101 ;; esac\n"
+	     "    case $told in 0|10[0-3]|11[0-3]) ;; 1) told=102 ;; 64) told=103 ;; 75) told=100 ;; *) told=101 ;; esac\n"
 	     "    [ $told -le $code ] || code=$told\n"
 	     "done");
 	told_lines_end(t, "$code");
@@ -448,12 +449,13 @@ static const char others_told[] = " 2>&1 >&3 3>&- 4>&-\n"
 				  "        case $line in\n"
 				  "        (*'rank '[1-9]*' ended with exit code 1') echo 102 ;;\n"
 				  "        (*'rank '[1-9]*' ended with exit code 64') echo 103 ;;\n"
+				  "        (*'rank '[1-9]*' ended with exit code 75') echo 100 ;;\n"
 				  "        (*'rank '[1-9]*' ended with exit code '*) echo 101 ;;\n"
 				  "        esac\n"
 				  "    done; }; } 4>&1)\n"
 				  "told=0\n"
 				  "for code in ${codes:-101}; do\n"
-				  "    case $code in 0|10[123]|11[123]) ;; *) code=101 ;; esac\n"
+				  "    case $code in 0|10[0-3]|11[0-3]) ;; *) code=101 ;; esac\n"
 				  "    [ $code -le $told ] || told=$code\n"
 				  "done\n";
 

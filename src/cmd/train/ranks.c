@@ -381,6 +381,8 @@ enum status train_ranks_begin(struct training *t, const struct error *mine, stru
 	snprintf(what, sizeof(what), "train %s", t->hash);
 	st = control_begin(control_of(t), 1, what, mine, &agreed, &generation, START_MS, err);
 	t->ranks.begun = !st && !agreed.status;
+	if (t->ranks.begun) /* the workers finish and save their step */
+		control_bear_stops(control_of(t), 1);
 	return st || !agreed.status ? st
 				    : error_set_cause(err, agreed.status, agreed.cause, "%s", agreed.text);
 }

@@ -475,12 +475,14 @@ const struct command command_train = {
 	.help = "Reads the model, tokenizer and rows that the configuration names, and trains. "
 		"The run directory holds config.yaml (every setting as assay understood it), the journal with loss, rates and "
 		"telemetry, checkpoints, TensorBoard events and finally the adapter. "
-		"Ctrl-C saves a checkpoint and stops. --resume continues from the newest complete checkpoint, bit for bit "
+		"Ctrl-C, TERM and USR1 save a checkpoint and stop. --resume continues from the newest complete checkpoint, bit for bit "
 		"as without the interruption (on a GPU with training: deterministic: true).\n\n"
 		"Exit codes: 0 trained, 1 the result is not usable (for example, training diverged), 2 training was not "
-		"possible, 64 wrong usage or an error in the configuration.",
+		"possible, 64 wrong usage or an error in the configuration, 75 stopped by TERM or USR1 after saving a checkpoint: "
+		"start it again with --resume.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct train_opts)},
 	.mpi_on_cpus = true,
+	.saves = true,
 	.again = train_again,
 	.stops_unread = true,
 	.run = run,

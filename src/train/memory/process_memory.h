@@ -42,6 +42,10 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 enum status memory_plan(struct memory_plan *m, const struct shape *shape, const struct config *c,
 			unsigned threads, struct error *err);
 
+/* The range that this rank writes to a checkpoint if all ranks write. */
+struct host_part;
+void host_part_of(struct host_part *part, const struct config *c, const struct params *p);
+
 /* The process's peak resident size so far in bytes; 0: unknown. */
 uint64_t memory_peak(void);
 /* Bytes of GPU memory in use now by all processes; 0: unknown. */

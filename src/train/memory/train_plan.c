@@ -148,7 +148,7 @@ static void add_memory(struct text *out, const struct planning *p)
 	if (m->gpu)
 		add_outside(out, m, MEMORY_LIBRARIES, MEMORY_OUTSIDE_ARENA_COUNT);
 	else
-		add_outside(out, m, 0, MEMORY_HOST_PARAMS);
+		add_outside(out, m, 0, MEMORY_HOST_PARAMS + (m->outside[MEMORY_HOST_PARAMS] > 0));
 	add_line(out, "total", (double)m->bytes, "B",
 		 m->gpu ? "on the GPU, with full micro-batches" : "of the process, with full micro-batches");
 	if (p->fit.available)

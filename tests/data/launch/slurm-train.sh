@@ -52,10 +52,11 @@ while :; do
 done
 # stopped before the end of the run: the job goes back to the queue under its number
 [ $requeue = no ] || [ $told = 0 ] || scontrol requeue "$SLURM_JOB_ID"
-# ranks exit with 101, 102 and 103 for 2, 1 and 64; rank 0 of a team that has joined with 111, 112
-# and 113; any other code comes from the program that started the ranks: inconclusive
+# ranks exit with 100, 101, 102 and 103 for 75, 2, 1 and 64; rank 0 of a team that has joined with 110
+# to 113; any other code comes from the program that started the ranks: inconclusive
 case $told in
 0) exit 0 ;;
+100|110) exit 75 ;;
 102|112) exit 1 ;;
 103|113) exit 64 ;;
 *) exit 2 ;;
