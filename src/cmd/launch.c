@@ -5,6 +5,7 @@
 #include "cmd/command.h"
 #include "cmd/launch_command.h"
 #include "cmd/list.h"
+#include "cmd/shared/counts.h"
 #include "cmd/shared/show.h"
 #include "core/file/file.h"
 #include "launch/route.h"
@@ -160,37 +161,6 @@ static enum status check_options(const struct launch_plan *p, const struct launc
 	return STATUS_OK;
 }
 
-static enum status number(unsigned *out, const char *option, const char *text, unsigned most,
-			  struct error *err)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
-
-	if (*text < '0' || *text > '9' || *end || value > most)
-		return error_set(err, STATUS_BAD_INPUT, "%s: \"%.40s\" is not a whole number from 0 to %u",
-				 option, text, most);
-	*out = (unsigned)value;
-	return STATUS_OK;
-}
-
-/* Counts the GPUs that this process may use, and the ranks that make sense on CPUs alone. */
-static enum status count_gpus(unsigned *gpus, unsigned *cpus, const char *recording,
-			      const struct command_context *c, struct error *err)
-{
-	static const char *const none[] = {NULL};
-	const struct machine_scope scope = {.up_to = LAYER_HOST, .stop = c->stop, .libs = none};
-	struct machine *m = NULL;
-	enum status st = machine_read_scope(&m, &scope, recording, c->log, err);
-
-	if (st)
-		return st;
-	for (unsigned i = 0; i < machine_gpu_count(m); i++)
-		*gpus += machine_gpu(m, i)->granted;
-	*cpus = machine_cpu(m)->usable < CPU_RANKS ? machine_cpu(m)->usable : CPU_RANKS;
-	machine_free(m);
-	return STATUS_OK;
-}
-
 /* True if the only node is this machine. */
 static bool is_here(const struct launch_plan *p)
 {
@@ -204,16 +174,17 @@ static enum status take_counts(struct launch_plan *p, const struct launch_opts *
 	enum status st = STATUS_OK;
 
 	if (o->gpus)
-		st = number(&p->gpus, "--gpus-per-node", o->gpus, LOCAL_RANKS_MAX, err);
+		st = counts_number(&p->gpus, "--gpus-per-node", o->gpus, LOCAL_RANKS_MAX, err);
 	else if (o->machine || is_here(p))
-		st = count_gpus(&p->gpus, &cpus, o->machine, c, err);
+		st = counts_of_machine(&p->gpus, &cpus, o->machine, c, err);
 	else if (!o->ranks)
 		st = error_set(err, STATUS_BAD_INPUT,
 			       "the number of GPUs per node is not known: give --gpus-per-node, "
 			       "--ranks-per-node or --machine");
+	cpus = cpus < CPU_RANKS ? cpus : CPU_RANKS;
 	p->ranks = p->gpus ? p->gpus : cpus ? cpus : 1;
 	if (!st && o->ranks)
-		st = number(&p->ranks, "--ranks-per-node", o->ranks, LOCAL_RANKS_MAX, err);
+		st = counts_number(&p->ranks, "--ranks-per-node", o->ranks, LOCAL_RANKS_MAX, err);
 	return st;
 }
 

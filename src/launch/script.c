@@ -284,12 +284,12 @@ static void ssh(struct text *t, const struct launch_plan *p)
 static void again_head(struct text *t)
 {
 	line(t,
-	     "two minutes before the limit, or when Slurm preempts the job, this script gets USR1 and lets the ranks save.\n"
-	     "B: the signal is for the script, which tells the ranks",
+	     "two minutes before the limit, this script gets USR1 and lets the ranks save a checkpoint.\n"
+	     "B: Slurm sends the signal to the script alone, which knows then that it has to queue the job again",
 	     "#SBATCH --signal=B:USR1@120");
 	line(t, "Slurm may begin the job again after a preemption or the failure of a node",
 	     "#SBATCH --requeue");
-	line(t, "a job that begins again adds to its output", "#SBATCH --open-mode=append");
+	line(t, "the output of a job that begins again is appended", "#SBATCH --open-mode=append");
 }
 
 static void slurm_head(struct text *t, const struct launch_plan *p)

@@ -9,6 +9,7 @@ PATH=$PATH:/usr/sbin:/sbin
 . "$here/ports.sh"
 . "$here/slurm_cluster.sh"
 . "$here/train_bed.sh"
+. "$here/walk.sh"
 cluster_programs
 # Names of nodes that can be looked up, in a mount namespace of our own.
 [ "${3:-}" = inside ] || { unshare -m true 2> /dev/null && exec unshare -m "$script" "$assay" "$module" inside; }
@@ -36,6 +37,21 @@ ok ".. on two nodes, as the journals of its ranks say" \
 	eval '[ "$(ls -d four/nodes/proof1/rank-1 four/nodes/proof2/rank-2 four/nodes/proof2/rank-3 | wc -l)" = 3 ]'
 ok ".. and on four ranks, as its result says" says '"ranks":4' four/journal.jsonl
 ok ".. whose adapter is whole" [ -s four/adapter/adapter_model.safetensors ]
+
+# The commands of how-to/launch-on-slurm.md: a script, and a job, which has no GPUs here and is cancelled.
+mkdir bin
+ln -s "$assay" bin/assay
+PATH=$tmp/bin:$PATH
+commands how-to/launch-on-slurm.md > walk
+page_line() {
+	sh -c "$1" > out 2> err < /dev/null || return 1
+	case $1 in
+	*--print*) sh -n out && says '^#SBATCH --requeue' out ;;
+	*) grep -qx '[0-9][0-9]*' out && scancel "$(cat out)" ;;
+	esac
+}
+ok "the page has its commands" [ "$(wc -l < walk)" = 2 ]
+while read -r line; do ok "how-to/launch-on-slurm.md: ${line%%  *}" page_line "$line"; done < walk
 
 # Without --out the job names the run directory, and it ends as what it started does.
 ok "a job without --out has a folder of its number" eval 'launch 0 --wait -- train run.yaml && ls -d assay-runs/slurm-*/adapter'

@@ -165,7 +165,7 @@ ok ".. with the setting" says 'rank 1 on .*: its configuration is not that of ra
 ok ".. before a folder is made" [ ! -e refused ]
 # Another build: the same program with another build id.
 other_build() {
-	objcopy --dump-section .note.gnu.build-id=note "$assay" other_assay && head -c -1 note > new_note && printf 'x' >> new_note &&
+	objcopy --dump-section .note.gnu.build-id=note "$assay" other_assay && { head -c 16 note; printf 'x'; tail -c 19 note; } > new_note &&
 		objcopy --update-section .note.gnu.build-id=new_note "$assay" other_assay && ! cmp -s note new_note
 }
 if command -v objcopy > /dev/null; then
@@ -175,6 +175,7 @@ if command -v objcopy > /dev/null; then
 	ok ".. and refused" [ $code != 0 ]
 	ok ".. with both" says 'rank 1 on .* runs assay .*, build [0-9a-f]*, and rank 0 on .* runs .*, build [0-9a-f]*' err
 	ok ".. before a folder is made" [ ! -e refused ]
+	rm -f other_assay
 else
 	untested "another build is refused" "objcopy is not installed"
 fi

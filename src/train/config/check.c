@@ -137,9 +137,6 @@ static enum status check_fp8(const struct config *c, struct error *err)
 	uint64_t first, last;
 	char why[160];
 
-	if (c->training.precision == CONFIG_PRECISION_FP8 && c->model.load_in_4bit)
-		return refuse(c, "model", "load_in_4bit",
-			      "precision: fp8 stores the same weights in E4M3; use one of the two", err);
 	if (words->count && c->training.precision != CONFIG_PRECISION_FP8)
 		return refuse(c, "training", "fp8_layers", "it has an effect only with precision: fp8", err);
 	for (size_t i = 0; i < words->count; i++)

@@ -148,7 +148,7 @@ static const struct opt training_rows[] = {
 	ROW(fp16, .help = "not supported; use bf16, which needs no loss scale"),
 	ROW(gradient_checkpointing, .help = "same as recompute: full"),
 	ROW(recompute, .preset = "auto", .choices = recomputes,
-	    .help = "activations to recompute in the backward pass: none, cheap (outputs of norms and SwiGLU) or full (the "
+	    .help = "activations to recompute in the backward pass: none, cheap (outputs of norms) or full (the "
 		    "whole layer). auto takes the least of these with which the plan fits into 90 % of the available "
 		    "memory"),
 	ROW(logging_steps, .preset = "1", .min = 1, .max = 1e12, .help = "steps between two printed lines"),

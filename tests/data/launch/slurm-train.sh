@@ -15,12 +15,12 @@
 #SBATCH --mem=0
 # from --time
 #SBATCH --time=240
-# two minutes before the limit, or when Slurm preempts the job, this script gets USR1 and lets the ranks save.
-# B: the signal is for the script, which tells the ranks
+# two minutes before the limit, this script gets USR1 and lets the ranks save a checkpoint.
+# B: Slurm sends the signal to the script alone, which knows then that it has to queue the job again
 #SBATCH --signal=B:USR1@120
 # Slurm may begin the job again after a preemption or the failure of a node
 #SBATCH --requeue
-# a job that begins again adds to its output
+# the output of a job that begins again is appended
 #SBATCH --open-mode=append
 # the secret of this team's ranks: new at each start, passed by srun in the ranks' environment, not in a file
 ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
