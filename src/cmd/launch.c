@@ -51,8 +51,8 @@ static const struct opt opts[] = {
 	OPT_ROW(struct launch_opts, script, .name = "script", .shown = "FILE",
 		.help = "Slurm: save the job script to FILE, also with --print"),
 	OPT_ROW(struct launch_opts, restarts, .name = "restarts", .also = "max-restarts", .max = 1000,
-		.help = "train: if a rank, a node or mpirun is lost, start the ranks again, at most this often; the run continues "
-			"from its newest checkpoint, without hosts that do not answer"),
+		.help = "train: start lost ranks again, at most this often. The run continues from its newest checkpoint, without "
+			"hosts that do not answer"),
 	OPT_ROW(struct launch_opts, env, .name = "env", .also = "export", .shown = "WORDS",
 		.help = "environment variables for all ranks: NAME=value words, separated by blanks"),
 	OPT_ROW(struct launch_opts, derive, .name = "derive", .preset = "true",
@@ -548,8 +548,8 @@ const struct command command_launch = {
 		"a secret that is new for each launch and appears on no command line and in no file.\n\n"
 		"Exit codes: the exit code of rank 0. If the ranks did not join, or rank 0 succeeded and another rank "
 		"did not, the worst one counts: 64, then 1, then 2 (also for a signal), then 75, then 0. With --wait, the "
-		"job's exit code. 64 wrong usage; 2 a host or a program cannot be used; 75 training was stopped by TERM or USR1 "
-		"after saving a checkpoint.",
+		"job's exit code. 64 wrong usage; 2 a host or a program cannot be used. 75: TERM or USR1 stopped training, and a "
+		"checkpoint is saved.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct launch_opts)},
 	.rest = "[-- COMMAND [WORD...]]",
 	.run = run,
