@@ -135,7 +135,7 @@ _assay()
 	serve) words='--help --adapter --any-base --served-model-name --host --port --device --context --max-sequences --max-rows --max-step-ms --max-queue --memory --page-tokens --kv-cache --weights --no-prefix-cache --deterministic --chat-template --api-key-file --tls-certificate --tls-key --cors --max-connections --max-body --request-log --log-requests --out --telemetry --real-names --plan --json' ;;
 	tokens) words='--help --file --control --json' ;;
 	top) words='--help nccl nvlink ib links --hosts --hosts-file --ssh-config --program --interval --record --replay --at --once --count --json --pid --sort --filter --theme --machine' ;;
-	train) words='--help --out --resume --plan --gpus --nodes --link-rate --network-rate --telemetry --real-names --silence --no-cache --json --node --interface --team-secret --join' ;;
+	train) words='--help --out --resume --resume-if-exists --plan --gpus --nodes --link-rate --network-rate --telemetry --real-names --silence --no-cache --json --node --interface --team-secret --join' ;;
 	esac
 	if [ "${COMP_WORDS[1]}" = probe ] && [ "$COMP_CWORD" -eq 2 ]; then
 		words='attention clock_state collective contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state p2p peak remap scaling sm stress versions xid --help'
