@@ -194,6 +194,8 @@ static enum status place_field(const struct pass *p, const struct field *f, bool
 	};
 	enum status st = STATUS_OK;
 
+	if (f->cols && !kept && is_of_mlp(f))
+		m.rows = p->saved->mlp_rows;
 	if (back->kind == BACKEND_GPU && f->at == offsetof(struct layer_saved, lse))
 		m.rows *= ATTENTION_LSE_ROOM;
 	for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++) {
@@ -226,6 +228,23 @@ static enum status place_ends(const struct pass *p, struct error *err)
 	return st;
 }
 
+/* Rows that the MLP processes at once. With full recomputation its matrices are of one tile of rows, if there
+ * are many rows; tiles are about equal. FP8 needs whole copies in E4M3. */
+static int64_t mlp_rows(const struct pass *p)
+{
+	enum { MOST_GPU = 4096, TOGETHER = 64 };
+	const int64_t tokens = p->batch->tokens, preset = p->back->kind == BACKEND_GPU ? MOST_GPU : tokens;
+	const int64_t most = p->mlp_tile ? p->mlp_tile : preset, tiles = (tokens + most - 1) / most;
+	int64_t rows;
+
+	if (p->saved->mode != RECOMPUTE_FULL || p->model->fp8 || tiles <= 1)
+		return tokens;
+	rows = (tokens + tiles - 1) / tiles;
+	if (most >= TOGETHER)
+		rows = (rows + TOGETHER - 1) / TOGETHER * TOGETHER;
+	return rows < most ? rows : most;
+}
+
 /* First what is saved, then what is shared, of which the MLP's comes last. */
 static enum status place_saved(const struct pass *p, struct error *err)
 {
@@ -234,6 +253,7 @@ static enum status place_saved(const struct pass *p, struct error *err)
 	enum status st = STATUS_OK;
 
 	fields_of(p->model, saved->mode, field);
+	saved->mlp_rows = mlp_rows(p);
 	for (int i = 0; !st && i < SAVED_FIELDS; i++)
 		if (is_kept(p->model, saved->mode, &field[i]))
 			st = place_field(p, &field[i], true, err);
@@ -266,6 +286,7 @@ static struct layer_run run_of(const struct pass *p)
 		.cos_sin = p->model->cos_sin,
 		.recompute = p->saved->mode,
 		.mlp = &p->saved->mlp,
+		.mlp_rows = p->saved->mlp_rows,
 	};
 }
 

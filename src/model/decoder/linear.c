@@ -150,6 +150,33 @@ static int32_t *count_at(const struct linear *l, bool gradients)
 	return l->overflows ? l->overflows + gradients : NULL;
 }
 
+/* In FP8, with some columns of d from numbers. They are computed apart, because FP8 writes all columns. */
+static enum status base_fp8(const struct linear_run *run, const struct linear *l, const struct gemm *fp8,
+			    struct error *err)
+{
+	struct backend *back = run->back;
+	const struct arena_mark mark = arena_mark(back->arena);
+	const int64_t begin = l->exact_begin, cols = l->exact.rows;
+	struct mat apart = {.rows = fp8->d.rows, .cols = cols, .dtype = fp8->d.dtype};
+	struct gemm g = *fp8;
+	enum status st = arena_mat(back->arena, MEM_SCRATCH, &apart, "columns of numbers", err);
+
+	if (!st && g.beta != 0)
+		st = back->ops->convert(back, mat_cols(&fp8->c, begin, cols), apart, err);
+	if (!st)
+		st = back->ops->gemm(back, fp8, err);
+	g.b = l->exact;
+	g.c = g.d = apart;
+	if (g.bias.rows)
+		g.bias = mat_cols(&fp8->bias, begin, cols);
+	if (!st)
+		st = back->ops->gemm(back, &g, err);
+	if (!st)
+		st = back->ops->convert(back, apart, mat_cols(&fp8->d, begin, cols), err);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
 static enum status base(const struct linear_run *run, const struct linear *l, struct mat x, struct mat c,
 			struct mat bias, struct mat y, struct error *err)
 {
@@ -165,7 +192,8 @@ static enum status base(const struct linear_run *run, const struct linear *l, st
 		.beta = c.rows ? 1 : 0,
 	};
 
-	return run->back->ops->gemm(run->back, &g, err);
+	return l->is_fp8 && l->exact.rows ? base_fp8(run, l, &g, err)
+					  : run->back->ops->gemm(run->back, &g, err);
 }
 
 /* y = residual + d */

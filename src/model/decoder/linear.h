@@ -41,6 +41,10 @@ struct linear {
 	/* W in E4M3 with block scales, and transposed in a slot, if this layer computes in FP8; else rows 0.
 	 * A frozen w is fp8 itself. */
 	struct mat fp8, fp8_transposed;
+	/* FP8 only: rows of W as numbers, from row exact_begin on, whose outputs the forward pass computes
+	 * from numbers (k_proj's; docs/explanation/design/fp8.md). rows 0: none. */
+	struct mat exact;
+	int64_t exact_begin;
 	int32_t *overflows; /* FP8 only, device memory [2]: counts of inputs, and of gradients */
 	bool is_fp8;
 	int64_t rank;	    /* of all owners together */
