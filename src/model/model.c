@@ -117,8 +117,7 @@ static enum status take_fp8(struct model *m, const bool *fp8, struct error *err)
 		}
 		if (!fp8[i])
 			continue;
-		l->qkv.exact_begin = m->shape.heads * m->shape.head_dim;
-		l->qkv.exact = (struct mat){.rows = m->shape.kv_heads * m->shape.head_dim, .cols = l->qkv.in};
+		l->qkv.exact = (struct mat){.rows = m->shape.heads * m->shape.head_dim, .cols = l->qkv.in};
 	}
 	return STATUS_OK;
 }

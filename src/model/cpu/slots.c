@@ -63,7 +63,7 @@ static enum status fill_numbers(struct backend *back, const struct slot_part *p,
 {
 	if (!is_supported(p->to.dtype))
 		return refuse(p->to.dtype, err);
-	numbers_of(back, p, p->begin, &p->to);
+	numbers_of(back, p, 0, &p->to);
 	return STATUS_OK;
 }
 

@@ -187,9 +187,9 @@ enum status layer_forward(const struct layer_run *run, const struct layer *l, co
 }
 
 /* Whether backward recomputes h in the place of its gradient, in the pass that reads gate and up anyway. */
-static bool h_comes_of_gradient(const struct layer *l)
+static bool h_comes_of_gradient(const struct layer_run *run, const struct layer *l)
 {
-	return linear_has_halves(&l->down);
+	return linear_has_halves(&run->linear, &l->down);
 }
 
 /* Without its copy for GEMMs in FP8, which none will read. */
@@ -221,7 +221,7 @@ static enum status make_mlp_again(const struct layer_run *run, const struct laye
 
 	if (run->recompute == RECOMPUTE_FULL)
 		st = forward_to_gate_up(run, l, s, err);
-	if (st || run->recompute == RECOMPUTE_NONE || h_comes_of_gradient(l))
+	if (st || run->recompute == RECOMPUTE_NONE || h_comes_of_gradient(run, l))
 		return st;
 	return back->ops->swiglu(back, s->gate_up, alone(s->h), err);
 }
@@ -269,7 +269,7 @@ static enum status swiglu_down_bwd(const struct layer_run *run, const struct lay
 	struct mat dh;
 	enum status st;
 
-	if (h_comes_of_gradient(l)) {
+	if (h_comes_of_gradient(run, l)) {
 		st = linear_backward_input(linear, &l->down, dx, s->h, err);
 		if (!st)
 			st = back->ops->swiglu_bwd(back, s->h, s->gate_up, true, err);

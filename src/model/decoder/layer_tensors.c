@@ -184,7 +184,7 @@ static enum status place_fp8(struct model *m, struct backend *back, int64_t laye
 	}
 	st = place(m, back, &l->w, l->out, l->in, name, back->dtype, err);
 	if (!st && l->exact.rows)
-		l->exact = mat_rows(&l->w.w, l->exact_begin, l->exact.rows);
+		l->exact = mat_rows(&l->w.w, 0, l->exact.rows);
 	return st;
 }
 

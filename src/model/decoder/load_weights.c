@@ -157,8 +157,7 @@ static enum status load_e4m3(const struct model *m, struct backend *back, const 
 	if (!st)
 		st = back->ops->quantize_e4m3(back, numbers, l->fp8, (struct mat){0}, NULL, err);
 	if (!st && l->exact.rows)
-		st = back->ops->convert(back, mat_rows(&numbers, l->exact_begin, l->exact.rows), l->exact,
-					err);
+		st = back->ops->convert(back, mat_rows(&numbers, 0, l->exact.rows), l->exact, err);
 	arena_reset(back->arena, &mark);
 	return st;
 }

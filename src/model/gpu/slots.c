@@ -124,8 +124,7 @@ static enum status fill_numbers(const struct fetching *f, const struct slot_fill
 		const struct slot_part *p = &fill->part[i];
 
 		for (int j = 0; p->to.dtype != DTYPE_E4M3 && j < p->count; j++) {
-			const struct mat to =
-				mat_rows(&p->to, p->from[j].begin - p->begin, p->from[j].bnb4.rows);
+			const struct mat to = mat_rows(&p->to, p->from[j].begin, p->from[j].bnb4.rows);
 
 			out[count++] = (struct bnb4_output){
 				.from = weight_of(&p->from[j].bnb4), .to = gpu_address(to.data), .ld = to.ld};

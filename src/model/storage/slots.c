@@ -72,8 +72,8 @@ static enum status place_slot(struct model *m, struct backend *back, int slot, s
 	if (st || !m->fp8 || s->backward_only)
 		return st;
 	s->exact[slot] = (struct mat){
-		.rows = m->shape.kv_heads * m->shape.head_dim, .cols = m->shape.hidden, .dtype = back->dtype};
-	return arena_mat(back->arena, MEM_SLOTS, &s->exact[slot], "a layer's weights of k", err);
+		.rows = m->shape.heads * m->shape.head_dim, .cols = m->shape.hidden, .dtype = back->dtype};
+	return arena_mat(back->arena, MEM_SLOTS, &s->exact[slot], "a layer's weights of q", err);
 }
 
 enum status slots_place(struct model *m, struct backend *back, struct error *err)
@@ -122,10 +122,7 @@ static enum status fill(struct model *m, struct backend *back, int64_t layer, st
 			part[i].transposed = l->fp8_transposed;
 	}
 	if (qkv->exact.rows && qkv->stored_count)
-		part[all.parts++] = (struct slot_part){.from = linear_stored(qkv, qkv->exact_begin),
-						       .count = 1,
-						       .begin = qkv->exact_begin,
-						       .to = qkv->exact};
+		part[all.parts++] = (struct slot_part){.from = qkv->stored, .count = 1, .to = qkv->exact};
 	if (m->extended)
 		all.live = model_live_of_layer(m, layer);
 	m->slots.held[slot] = layer;

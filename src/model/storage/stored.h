@@ -46,7 +46,6 @@ uint64_t stored_bytes(const struct stored *s);
 struct slot_part {
 	const struct stored *from; /* the tensors of W */
 	int count;		   /* 0: `to` is resident, and only `transposed` is filled */
-	int64_t begin;		   /* the row of W that is the first one of `to` */
 	struct mat to, transposed;
 };
 #endif
