@@ -242,6 +242,12 @@ static enum status check_training(const struct config *c, struct error *err)
 			      "cuDNN's gradients differ from run to run, which deterministic does not "
 			      "allow; use own or auto",
 			      err);
+	if (c->has_lora && t->communication_data_type != CONFIG_COMMUNICATION_FP32)
+		return refuse(
+			c, "training", "communication_data_type",
+			"ranks add the gradients of adapters in float32, because they are small; remove it, or "
+			"train with full_finetuning",
+			err);
 	if (t->max_steps && t->warmup_steps > t->max_steps)
 		return refuse(c, "training", "warmup_steps",
 			      "it is larger than max_steps, so the learning rate would never reach its peak",
