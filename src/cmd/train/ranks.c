@@ -617,8 +617,11 @@ static void take_end(struct training *t, unsigned rank, const json_t *all)
 		return;
 	t->end.status = e.status;
 	t->end.cause = e.cause;
-	snprintf(t->end.text, sizeof(t->end.text), "rank %u on %.40s: %.400s", rank,
-		 s->node[s->rank[rank].node].shown, e.text);
+	if (!strncmp(e.text, "rank ", 5))
+		snprintf(t->end.text, sizeof(t->end.text), "%.480s", e.text);
+	else
+		snprintf(t->end.text, sizeof(t->end.text), "rank %u on %.40s: %.400s", rank,
+			 s->node[s->rank[rank].node].shown, e.text);
 }
 
 static void lose(struct training *t, const struct error *why)

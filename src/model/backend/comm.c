@@ -5,6 +5,11 @@
 
 enum { SUM_AT_ONCE = 1024, TEXT = 400 };
 
+enum status comm_part(struct comm *c, const char *name, uint64_t number, uint64_t shape, struct error *err)
+{
+	return c && c->ops->part ? c->ops->part(c, name, number, shape, err) : STATUS_OK;
+}
+
 enum status comm_sum(struct comm *c, double *values, size_t count, struct error *err)
 {
 	double *all = c ? malloc((size_t)c->size * SUM_AT_ONCE * sizeof(*all)) : NULL;

@@ -7,6 +7,7 @@
 #include "model/gpu/backend.h"
 #include "team/libraries/nccl.h"
 #include "team/links/flight.h"
+#include "train/mesh/collective_table.h"
 #include "train/mesh/comm_open.h"
 
 /* A rank may write a checkpoint or build plans while the others wait for it. */
@@ -15,6 +16,7 @@ enum { LIMIT_MS = 600000 };
 struct comm_nccl {
 	struct comm comm;
 	struct team *team;
+	struct collective_table *table;
 	struct backend *back;
 	struct team_comm *ranks;
 	struct gpu_stream *stream;
@@ -34,6 +36,15 @@ static enum status check(const struct comm_nccl *n, ncclResult_t r, const char *
 	return nccl_check(team_nccl_table(n->team), r, n->ranks->comm, what, err);
 }
 
+/* Compares the collective between the ranks. */
+static enum status compare(struct comm_nccl *n, enum team_flight_kind kind, uint32_t type, uint64_t bytes,
+			   struct error *err)
+{
+	const struct collective c = {.kind = kind, .type = type, .bytes = bytes};
+
+	return collective_table_enter(n->table, &c, err);
+}
+
 /* Lets the collective begin after the back end's work so far. */
 static enum status begin(struct comm_nccl *n, const struct mat *x, enum team_flight_kind kind,
 			 struct error *err)
@@ -42,6 +53,9 @@ static enum status begin(struct comm_nccl *n, const struct mat *x, enum team_fli
 
 	if (x->dtype != DTYPE_F32 || x->rows != 1)
 		return error_set(err, STATUS_BUG, "collectives take one row of F32");
+	st = compare(n, kind, DTYPE_F32 + 1, (uint64_t)x->cols * sizeof(float), err);
+	if (st)
+		return st;
 	team_flight_ask(n->team->board, kind, (uint64_t)x->cols * sizeof(float), (int32_t)n->comm.layer);
 	team_flight_begin(n->team->board);
 	n->enqueued++;
@@ -108,8 +122,10 @@ static void count_wait(struct comm_nccl *n)
 static enum status nccl_gather(struct comm *c, const void *mine, size_t size, void *all, struct error *err)
 {
 	struct comm_nccl *n = nccl_of(c);
-	enum status st;
+	enum status st = compare(n, TEAM_FLIGHT_GATHER, 0, size, err);
 
+	if (st)
+		return st;
 	count_wait(n);
 	for (; n->enqueued; n->enqueued--) /* the caller has waited for the device */
 		team_flight_end(n->team->board);
@@ -123,7 +139,7 @@ static enum status nccl_gather(struct comm *c, const void *mine, size_t size, vo
 
 static enum status nccl_share(struct comm *c, void *bytes, size_t size, struct error *err)
 {
-	enum status st = STATUS_OK;
+	enum status st = compare(nccl_of(c), TEAM_FLIGHT_SHARE, 0, size, err);
 
 	for (size_t at = 0, n; at < size && !st; at += n) {
 		n = size - at < TEAM_BYTES_MAX ? size - at : TEAM_BYTES_MAX;
@@ -132,9 +148,17 @@ static enum status nccl_share(struct comm *c, void *bytes, size_t size, struct e
 	return st;
 }
 
+static enum status nccl_part(struct comm *c, const char *name, uint64_t number, uint64_t shape,
+			     struct error *err)
+{
+	return collective_table_part(nccl_of(c)->table, name, number, shape, err);
+}
+
 static void nccl_close_comm(struct comm *c)
 {
 	struct comm_nccl *n = nccl_of(c);
+
+	collective_table_free(&n->table);
 
 	if (n->stream)
 		gpu_stream_wait(n->stream, NULL);
@@ -155,6 +179,7 @@ static const struct comm_ops nccl_ops = {
 	.wait = nccl_wait,
 	.gather = nccl_gather,
 	.share = nccl_share,
+	.part = nccl_part,
 	.close = nccl_close_comm,
 };
 
@@ -170,6 +195,8 @@ enum status comm_nccl_open(struct comm **out, struct team *team, struct error *e
 	n->comm = (struct comm){.ops = &nccl_ops, .rank = team->rank, .size = team->size};
 	n->team = team;
 	st = team_nccl_open(team, err);
+	if (!st)
+		st = collective_table_create(&n->table, team, err);
 	if (st) {
 		free(n);
 		return st;

@@ -73,7 +73,9 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	t->stepper.comm = t->comm;
 	if (t->comm)
 		t->comm->count = (struct comm_count){0};
-	st = stepper_begin(&t->stepper, err);
+	st = comm_part(t->comm, "step", step + 1, 2 * f->size.packs + (f->size.targets > 0), err);
+	if (!st)
+		st = stepper_begin(&t->stepper, err);
 	stepper_packs(&t->stepper, f->size.own_packs);
 	for (uint64_t i = 0; i < f->size.micro_batches && !st; i++) {
 		const struct batch *b;
@@ -112,6 +114,8 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	f->tuned_s = tuning_s(t) - tuned_s;
 	if (!st)
 		st = run_sum_step(t, f, &sum, err);
+	if (!st) /* evaluation and checkpoint */
+		st = comm_part(t->comm, "after step", step + 1, COMM_PART_ONCE, err);
 	f->loss = f->size.targets ? sum / (double)f->size.targets : 0;
 	f->step_s = clock_now_s() - t0;
 	add_tuning(t, f);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "core/text/json_member.h"
 #include "train/mesh/comm_open.h"
+#include "train/mesh/planted.h"
 #include "train/run/internal.h"
 
 bool run_writes(const struct train *t)
@@ -26,9 +27,12 @@ enum status run_comm_open(struct train *t, struct error *err)
 {
 	struct team *team = t->job->team;
 
+	enum status st;
+
 	if (!team)
 		return STATUS_OK;
-	return on_gpu(t) ? comm_nccl_open(&t->comm, team, err) : comm_mpi_open(&t->comm, team, err);
+	st = on_gpu(t) ? comm_nccl_open(&t->comm, team, err) : comm_mpi_open(&t->comm, team, err);
+	return st ? st : planted_put(t->comm, err);
 }
 
 enum status run_comm_device(struct train *t, struct error *err)
