@@ -199,14 +199,15 @@ static enum status compare(struct comm_mpi *m, const struct task *t, struct erro
 
 static enum status ask(struct comm_mpi *m, const struct task *t, bool done, struct error *err)
 {
-	enum status st = compare(m, t, err);
+	enum status st;
 
+	team_flight_ask(m->team->board, record_kinds[t->kind], bytes_of(t), (int32_t)m->comm.layer);
+	st = compare(m, t, err);
 	if (st)
 		return st;
 	pthread_mutex_lock(&m->lock);
 	st = await(m, false, err);
 	if (!st) {
-		team_flight_ask(m->team->board, record_kinds[t->kind], bytes_of(t), (int32_t)m->comm.layer);
 		m->queue[m->asked++ % QUEUE] = *t;
 		pthread_cond_broadcast(&m->changed);
 		if (done)

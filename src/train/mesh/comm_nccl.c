@@ -53,10 +53,10 @@ static enum status begin(struct comm_nccl *n, const struct mat *x, enum team_fli
 
 	if (x->dtype != DTYPE_F32 || x->rows != 1)
 		return error_set(err, STATUS_BUG, "collectives take one row of F32");
+	team_flight_ask(n->team->board, kind, (uint64_t)x->cols * sizeof(float), (int32_t)n->comm.layer);
 	st = compare(n, kind, DTYPE_F32 + 1, (uint64_t)x->cols * sizeof(float), err);
 	if (st)
 		return st;
-	team_flight_ask(n->team->board, kind, (uint64_t)x->cols * sizeof(float), (int32_t)n->comm.layer);
 	team_flight_begin(n->team->board);
 	n->enqueued++;
 	n->comm.count.calls++;
@@ -122,14 +122,15 @@ static void count_wait(struct comm_nccl *n)
 static enum status nccl_gather(struct comm *c, const void *mine, size_t size, void *all, struct error *err)
 {
 	struct comm_nccl *n = nccl_of(c);
-	enum status st = compare(n, TEAM_FLIGHT_GATHER, 0, size, err);
+	enum status st;
 
-	if (st)
-		return st;
 	count_wait(n);
 	for (; n->enqueued; n->enqueued--) /* the caller has waited for the device */
 		team_flight_end(n->team->board);
 	team_flight_ask(n->team->board, TEAM_FLIGHT_GATHER, size, TEAM_FLIGHT_NO_LAYER);
+	st = compare(n, TEAM_FLIGHT_GATHER, 0, size, err);
+	if (st)
+		return st;
 	team_flight_begin(n->team->board);
 	st = team_gather(n->team, mine, size, all, err);
 	if (!st)

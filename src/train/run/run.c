@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "model/gpu/backend.h"
+#include "team/links/flight.h"
 #include "train/run/internal.h"
 
 enum status run_fails(const struct train *t, const char *doing, enum status st, const struct error *why,
@@ -61,6 +62,18 @@ static void add_tuning(struct train *t, struct step_figures *f)
 	t->tuning_seen_s = now_s;
 }
 
+/* For the flight record: the device got work, or all its work has ended. On a CPU a pass is over when its
+ * function returns. */
+static void note_work(const struct train *t, bool ended)
+{
+	struct team_board *board = t->job->team ? t->job->team->board : NULL;
+
+	if (!ended)
+		team_flight_give(board);
+	if (ended || t->stepper.back.kind == BACKEND_CPU)
+		team_flight_worked(board);
+}
+
 static enum status one_step(struct train *t, struct step_figures *f, struct error *err)
 {
 	uint64_t step = t->state.step;
@@ -86,6 +99,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		t->stepper.last = i + 1 == f->size.micro_batches;
 		if (!st)
 			st = stepper_micro(&t->stepper, b, step, f->size.targets, &f->part, err);
+		note_work(t, false);
 		if (!st)
 			st = run_emit_alive(t, err);
 	}
@@ -101,6 +115,8 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	t1 += f->save_s;
 	if (!st && f->size.targets)
 		st = stepper_end(&t->stepper, f->rate, step, &sum, &f->norm, err);
+	if (!st && f->size.targets)
+		note_work(t, true);
 	if (!st)
 		st = stepper_overflows(&t->stepper, &f->part, err);
 	f->optimiser_s = clock_now_s() - t1;
