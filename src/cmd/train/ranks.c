@@ -572,7 +572,6 @@ int train_ranks_leave(struct training *t, int code)
 
 	if (!train_ranks_several(t))
 		return code;
-	team_board_destroy(&r->board, &r->board_fd);
 	if (r->begun && r->team.place.rank)
 		running_team_await(&r->team);
 	code = running_team_code(&r->team, c, code);

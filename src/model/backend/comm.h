@@ -58,6 +58,10 @@ struct comm {
 enum status comm_part(struct comm *c, const char *name, uint64_t number, uint64_t shape, struct error *err);
 /* Sums of host numbers over the ranks, in place, added in the order of ranks. comm NULL: one rank. */
 enum status comm_sum(struct comm *c, double *values, size_t count, struct error *err);
+/* The same, and `each` numbers of every rank to all, by rank: `all` has comm->size * each numbers. One
+ * operation if all fits into COMM_GATHER_MAX. comm NULL: `all` gets `mine`. */
+enum status comm_sum_each(struct comm *c, double *values, size_t count, const double *mine, size_t each,
+			  double *all, struct error *err);
 /* The worst status of all ranks, so that all go on or none: *err then names its rank. comm NULL: `mine`. */
 enum status comm_agree(struct comm *c, enum status mine, struct error *err);
 #endif

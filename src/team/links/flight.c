@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "team/links/flight.h"
+#include <string.h>
 #include "core/clock.h"
 #include "team/links/wait_board.h"
 
@@ -76,6 +77,38 @@ void team_flight_worked(struct team_board *b)
 {
 	if (b)
 		atomic_store_explicit(&flight_of(b)->worked_ns, now(), memory_order_relaxed);
+}
+
+void team_facts_set(struct team_board *b, const struct team_facts *facts)
+{
+	if (!b)
+		return;
+#define X(name)                                                                                              \
+	{                                                                                                    \
+		uint64_t bits;                                                                               \
+                                                                                                             \
+		memcpy(&bits, &facts->name, sizeof(bits));                                                   \
+		atomic_store_explicit(&flight_of(b)->name, bits, memory_order_relaxed);                      \
+	}
+	TEAM_FACTS(X)
+#undef X
+}
+
+struct team_facts team_facts_get(const struct team_board *b)
+{
+	struct team_facts facts = {0};
+
+	if (!b)
+		return facts;
+#define X(name)                                                                                              \
+	{                                                                                                    \
+		const uint64_t bits = atomic_load_explicit(&flight_of(b)->name, memory_order_relaxed);       \
+                                                                                                             \
+		memcpy(&facts.name, &bits, sizeof(bits));                                                    \
+	}
+	TEAM_FACTS(X)
+#undef X
+	return facts;
 }
 
 static double since(uint64_t now_ns, uint64_t then_ns)

@@ -29,7 +29,19 @@ struct team_flight_entry {
 	_Atomic uint32_t kind;
 	_Atomic int32_t layer; /* lowest layer whose gradient it sums; TEAM_FLIGHT_NO_LAYER: all */
 };
+/* Facts about the rank's GPU that only its supervisor reads; 0: not known. */
+/* clang-format off */
+#define TEAM_FACTS(X) X(clock_hz) X(slowed_share) X(link_rate) X(tensor_share) X(memory_share) X(sm_share)
+/* clang-format on */
+struct team_facts {
+#define X(name) double name;
+	TEAM_FACTS(X)
+#undef X
+};
 struct team_flight {
+#define X(name) _Atomic uint64_t name; /* the bits of a double */
+	TEAM_FACTS(X)
+#undef X
 	_Atomic uint64_t asked, begun, ended; /* numbers of the last ones, from 1 */
 	_Atomic uint64_t given_ns, worked_ns; /* last work that the device got; end of the last work seen */
 	struct team_flight_entry
@@ -43,6 +55,10 @@ void team_flight_end(struct team_board *b);
 /* The device got work; all work of the device so far has ended. On CPUs both are one. */
 void team_flight_give(struct team_board *b);
 void team_flight_worked(struct team_board *b);
+
+/* The supervisor tells its worker about the GPU. NULL: nobody is told, or nothing is known. */
+void team_facts_set(struct team_board *b, const struct team_facts *facts);
+struct team_facts team_facts_get(const struct team_board *b);
 
 /* The state of a rank's record, and its last asked collective. */
 struct team_flight_state {

@@ -186,7 +186,8 @@ static uint64_t bytes_of(const struct task *t)
 	return t->count * (t->kind == TASK_SUM || t->kind == TASK_BROADCAST ? sizeof(float) : 1);
 }
 
-/* Compares the collective between the ranks. The first one makes MPI itself, so it is entered unseen. */
+/* Compares the collective between the ranks, which may wait for a rank that has not begun the part. The first
+ * one makes MPI itself, so it is entered unseen. */
 static enum status compare(struct comm_mpi *m, const struct task *t, struct error *err)
 {
 	const struct collective c = {.kind = record_kinds[t->kind],
@@ -194,7 +195,14 @@ static enum status compare(struct comm_mpi *m, const struct task *t, struct erro
 											      : 0,
 				     .bytes = bytes_of(t)};
 
-	return t->kind == TASK_JOIN ? STATUS_OK : collective_table_enter(m->table, &c, err);
+	const uint64_t began = clock_now_ns(clock_monotonic());
+	enum status st;
+
+	if (t->kind == TASK_JOIN)
+		return STATUS_OK;
+	st = collective_table_enter(m->table, &c, err);
+	m->comm.count.wait_s += (double)(clock_now_ns(clock_monotonic()) - began) * 1e-9;
+	return st;
 }
 
 static enum status ask(struct comm_mpi *m, const struct task *t, bool done, struct error *err)

@@ -23,6 +23,7 @@ struct comm_nccl {
 	struct gpu_event *ready, *done; /* end of the back end's work; end of the collectives */
 	struct gpu_event *from, *to; /* on the back end's stream, before and after a wait for collectives */
 	unsigned enqueued;	     /* collectives on the stream whose end is not recorded yet */
+	bool marked;		     /* `from` is recorded, after the last work before a collective */
 	bool timed;		     /* both were recorded and not read yet */
 };
 
@@ -54,7 +55,11 @@ static enum status begin(struct comm_nccl *n, const struct mat *x, enum team_fli
 	if (x->dtype != DTYPE_F32 || x->rows != 1)
 		return error_set(err, STATUS_BUG, "collectives take one row of F32");
 	team_flight_ask(n->team->board, kind, (uint64_t)x->cols * sizeof(float), (int32_t)n->comm.layer);
-	st = compare(n, kind, DTYPE_F32 + 1, (uint64_t)x->cols * sizeof(float), err);
+	/* The host may wait for another rank in the comparison, while the device has nothing to do. */
+	st = gpu_event_record(n->from, gpu_backend_stream(n->back), err);
+	n->marked = !st;
+	if (!st)
+		st = compare(n, kind, DTYPE_F32 + 1, (uint64_t)x->cols * sizeof(float), err);
 	if (st)
 		return st;
 	team_flight_begin(n->team->board);
@@ -97,8 +102,9 @@ static enum status nccl_wait(struct comm *c, struct error *err)
 	struct gpu_stream *work = gpu_backend_stream(n->back);
 	enum status st = gpu_event_record(n->done, n->stream, err);
 
-	if (!st)
+	if (!st && !n->marked)
 		st = gpu_event_record(n->from, work, err);
+	n->marked = false;
 	if (!st)
 		st = gpu_stream_after(work, n->done, err);
 	if (!st)

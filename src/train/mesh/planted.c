@@ -12,7 +12,7 @@
 #include "core/clock.h"
 #include "core/text/text.h"
 
-enum { FIRST_STEP = 3, LATE_MS = 200, NETWORK_MS = 50 };
+enum { FIRST_STEP = 3, SHARE = 100 };
 
 /* clang-format off */
 #define KINDS(X) X(SIZE, "size") X(TYPE, "type") X(ORDER, "order") X(HANG, "hang") X(LOST, "lost") X(LATE, "late") X(NETWORK, "network")
@@ -27,18 +27,31 @@ static struct planted { /* one per process: a training process has one communica
 	enum kind kind;
 	unsigned long rank, step;
 	char more[PATH_MAX];
-	bool due; /* in this step, for the first all-reduce */
-	bool on;  /* from this step on */
+	double began_s, step_s, slept_s; /* of the step: its begin; of the one before without sleeping */
+	bool due;			 /* in this step, for the first all-reduce */
+	bool on;			 /* from this step on */
 } planted;
 
-static double milliseconds(unsigned preset)
+/* Sleeps for a share of the step before, without what was slept in it: however fast the machine is, the fault
+ * is as large beside the step. */
+static double sleep_share(void)
 {
-	return *planted.more ? strtod(planted.more, NULL) : preset;
+	const double share = 0.01 * (*planted.more ? strtod(planted.more, NULL) : SHARE),
+		     now_s = clock_now_s();
+	const double sleep_s = planted.began_s > 0 ? share * planted.step_s : 0;
+
+	clock_sleep_ns(clock_monotonic(), (uint64_t)(sleep_s * 1e9));
+	planted.slept_s += clock_now_s() - now_s;
+	return clock_now_s() - now_s;
 }
 
-static void sleep_ms(double ms)
+static void begin_step(void)
 {
-	clock_sleep_ns(clock_monotonic(), (uint64_t)(ms * 1e6));
+	const double now_s = clock_now_s();
+
+	planted.step_s = now_s - planted.began_s - planted.slept_s;
+	planted.slept_s = 0;
+	planted.began_s = now_s;
 }
 
 static void hang(void)
@@ -53,6 +66,8 @@ static void hang(void)
 
 static enum status part(struct comm *c, const char *name, uint64_t number, uint64_t shape, struct error *err)
 {
+	if (!strcmp(name, "step"))
+		begin_step();
 	if (!strcmp(name, "step") && number >= planted.step) {
 		planted.on = planted.due = true;
 		if (c->rank == planted.rank && planted.kind == KIND_HANG)
@@ -60,7 +75,7 @@ static enum status part(struct comm *c, const char *name, uint64_t number, uint6
 		if (c->rank == planted.rank && planted.kind == KIND_LOST)
 			raise(SIGKILL);
 		if (c->rank == planted.rank && planted.kind == KIND_LATE)
-			sleep_ms(milliseconds(LATE_MS));
+			sleep_share();
 	}
 	return planted.inner->part ? planted.inner->part(c, name, number, shape, err) : STATUS_OK;
 }
@@ -90,10 +105,8 @@ static enum status wait_for(struct comm *c, struct error *err)
 {
 	const enum status st = planted.inner->wait(c, err);
 
-	if (!st && planted.on && planted.kind == KIND_NETWORK) {
-		sleep_ms(milliseconds(NETWORK_MS));
-		c->count.wait_s += 1e-3 * milliseconds(NETWORK_MS);
-	}
+	if (!st && planted.on && planted.kind == KIND_NETWORK)
+		c->count.wait_s += sleep_share();
 	return st;
 }
 

@@ -6,8 +6,8 @@
  * size, type, order  the gradient's first all-reduce has one number less, is a broadcast, or comes second
  * hang               the rank reads MORE (a FIFO) for ever before it computes
  * lost               the rank is killed
- * late               it sleeps MORE milliseconds (200) in each step before it computes
- * network            every rank's collectives take MORE milliseconds (50) longer
+ * late               it sleeps in each step before it computes, MORE percent (100) of the step's time
+ * network            every rank's collectives take so much longer
  */
 #ifndef TRAIN_MESH_PLANTED_H
 #define TRAIN_MESH_PLANTED_H

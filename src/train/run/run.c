@@ -66,7 +66,7 @@ static void add_tuning(struct train *t, struct step_figures *f)
  * function returns. */
 static void note_work(const struct train *t, bool ended)
 {
-	struct team_board *board = t->job->team ? t->job->team->board : NULL;
+	struct team_board *board = t->job->board;
 
 	if (!ended)
 		team_flight_give(board);
@@ -96,6 +96,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 
 		st = data_next(t->data, step, i, &b, &wait_s, err);
 		f->wait_s += wait_s;
+		f->own_tokens += !st ? (uint64_t)b->tokens : 0;
 		t->stepper.last = i + 1 == f->size.micro_batches;
 		if (!st)
 			st = stepper_micro(&t->stepper, b, step, f->size.targets, &f->part, err);
@@ -119,7 +120,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		note_work(t, true);
 	if (!st)
 		st = stepper_overflows(&t->stepper, &f->part, err);
-	f->optimiser_s = clock_now_s() - t1;
+	f->optimiser_s = clock_now_s() - t1 - (t->comm ? t->comm->count.wait_s : 0);
 	if (!st && t->stepper.back.kind == BACKEND_GPU) {
 		st = stepper_times(&t->stepper, &f->part, err);
 		f->optimiser_s = f->part.optimiser_s;
@@ -134,6 +135,10 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		st = comm_part(t->comm, "after step", step + 1, COMM_PART_ONCE, err);
 	f->loss = f->size.targets ? sum / (double)f->size.targets : 0;
 	f->step_s = clock_now_s() - t0;
+	if (t->stepper.back.kind == BACKEND_GPU) /* the collectives end within this phase of its stream */
+		f->part.backward_s = fmax(0, f->part.backward_s - f->comm_s);
+	f->optimiser_s = fmax(0, f->optimiser_s);
+	run_keep_figures(t, f);
 	add_tuning(t, f);
 	return st;
 }
@@ -402,6 +407,7 @@ enum status train_run(const struct train_job *job, json_t **values, struct error
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for a training run");
 	t->job = job;
+	t->late.rank = t->account.late.rank = -1;
 	text_copy(t->dir, sizeof(t->dir), job->dir);
 	run_dir_open(&t->home, job->dir);
 	st = work(t, err);
@@ -415,6 +421,7 @@ enum status train_run(const struct train_job *job, json_t **values, struct error
 	checkpoint_writer_free(t->writer);
 	checkpoint_found_release(&t->earlier);
 	json_decref(t->start_s);
+	rank_window_release(&t->window);
 	free(t->cache_key);
 	events_close(&t->events);
 	data_close(&t->data);
