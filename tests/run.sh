@@ -164,6 +164,7 @@ campaigns() {
 	campaign clean_runs build/src/assay . "${LONG_RUNS:-20}" # first, while nothing else runs
 	campaign train_kills build/src/assay . "${LONG_KILLS:-1000}"
 	campaign team_kills build/src/assay . "${LONG_KILLS:-1000}"
+	campaign train_faults build . "${LONG_FAULTS:-40}"
 	campaign serve_connections build . "${LONG_CONNECTIONS:-10000}"
 	campaign exporter build . 30
 	campaign watch_cost build . "${LONG_WATCH:-60}"

@@ -91,10 +91,10 @@ static void look_at_late(struct findings *out, const struct rank_late *late)
 
 	if (late->rank >= 0)
 		ADD(out, unequal ? FINDING_UNEQUAL_ROWS : FINDING_STRAGGLER,
-		    "the others wait for rank %d in %.0f %% of each step; it came last in %.0f %% of the steps, "
-		    "%.1f ms after the median of the others. Candidates: %s",
+		    "the others wait for rank %d in %.0f %% of each step; it came last in %.0f %% of the steps, %.1f ms "
+		    "after the median of the others. The likeliest cause is: %s. Candidates: %s",
 		    late->rank, 100 * late->waited_share, 100 * late->last_share, 1e3 * late->behind_s,
-		    late->evidence);
+		    rank_cause_text(late->cause), late->evidence);
 }
 
 /* What bounds the steps of all ranks. */
