@@ -31,20 +31,20 @@ CONFIG
 config short.yaml 8
 config long.yaml 22
 now() { date +%s%N; }
-# stamped NAME PATTERN: copies lines to NAME, and the time of the latest one that matches to NAME.at
+# stamped NAME PATTERN: copies lines to NAME, and the time of the first one that matches to NAME.at
 stamped() {
 	while IFS= read -r line; do
 		printf '%s\n' "$line"
-		case $line in *$2*) now > "$1.at" ;; esac
+		case $line in *$2*) [ -s "$1.at" ] || now > "$1.at" ;; esac
 	done > "$1"
 }
-# run PLANT CONFIG: rank 0's lines in out, the words of all in err; $code, and $after: nanoseconds from the last step to the error
+# run PLANT CONFIG: rank 0's lines in out, the words of all in err; $code, and $after: nanoseconds from the fault to the error
 run() {
-	rm -rf run out.at err.at
+	rm -rf run fault.at err.at
 	(
-		[ -z "$1" ] || export ASSAY_TEST=1 ASSAY_TEST_PLANT="$1"
+		[ -z "$1" ] || export ASSAY_TEST=1 ASSAY_TEST_PLANT="$1" ASSAY_TEST_PLANT_AT="$tmp/fault.at"
 		timeout 600 "$assay" launch --how mpirun --ranks-per-node $ranks -- train "$2" --silence ${limit}s --no-telemetry --json --out run \
-			> >(stamped out '"type":"step"') 2> >(stamped err 'error: ')
+			> out 2> >(stamped err 'error: ')
 		echo $? > code
 	)
 	for _ in $(seq 100); do # the copies end a little later
@@ -52,9 +52,9 @@ run() {
 		break
 	done
 	code=$(cat code)
-	after=$(($(cat err.at 2> /dev/null || echo 0) - $(cat out.at 2> /dev/null || echo 0)))
+	after=$(($(cat err.at 2> /dev/null || echo 0) - $(cat fault.at 2> /dev/null || echo 0)))
 }
-# within SECONDS: the error came so soon after the last step
+# within SECONDS: the error came so soon after the fault
 within() { [ $after -le $(($1 * 1000000000)) ]; }
 
 # trial KIND: whether it was named, and in time; says why not

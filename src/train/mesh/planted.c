@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 #include "core/clock.h"
 #include "core/text/text.h"
@@ -54,11 +55,26 @@ static void begin_step(void)
 	planted.began_s = now_s;
 }
 
+/* Tells a test when the fault began, in nanoseconds of the wall clock. */
+static void note_time(void)
+{
+	const char *path = getenv("ASSAY_TEST_PLANT_AT");
+	FILE *f = path ? fopen(path, "w") : NULL;
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (f) {
+		fprintf(f, "%lld%09ld\n", (long long)now.tv_sec, now.tv_nsec);
+		fclose(f);
+	}
+}
+
 static void hang(void)
 {
 	const int fd = open(planted.more, O_RDWR | O_CLOEXEC);
 	char byte;
 
+	note_time();
 	while (fd < 0 || read(fd, &byte, 1) < 0)
 		pause();
 	close(fd);
@@ -72,8 +88,10 @@ static enum status part(struct comm *c, const char *name, uint64_t number, uint6
 		planted.on = planted.due = true;
 		if (c->rank == planted.rank && planted.kind == KIND_HANG)
 			hang();
-		if (c->rank == planted.rank && planted.kind == KIND_LOST)
+		if (c->rank == planted.rank && planted.kind == KIND_LOST) {
+			note_time();
 			raise(SIGKILL);
+		}
 		if (c->rank == planted.rank && planted.kind == KIND_LATE)
 			sleep_share();
 	}
@@ -88,6 +106,8 @@ static enum status all_reduce(struct comm *c, struct mat x, struct error *err)
 	if (!planted.due || c->rank != planted.rank)
 		return planted.inner->all_reduce(c, x, err);
 	planted.due = false;
+	if (planted.kind <= KIND_ORDER)
+		note_time();
 	if (planted.kind == KIND_SIZE)
 		x.cols = x.ld = x.cols - 1;
 	if (planted.kind == KIND_TYPE)

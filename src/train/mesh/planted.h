@@ -8,6 +8,8 @@
  * lost               the rank is killed
  * late               it sleeps in each step before it computes, MORE percent (100) of the step's time
  * network            every rank's collectives take so much longer
+ *
+ * The file ASSAY_TEST_PLANT_AT gets the time at which a hang, a loss or another collective began.
  */
 #ifndef TRAIN_MESH_PLANTED_H
 #define TRAIN_MESH_PLANTED_H
