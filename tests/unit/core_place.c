@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process waits for, of children that wait, and of files like those of /proc. */
+/* The text about a waiting process: real children that wait, and files like those of /proc. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 
 enum { RANKS = 3, STEPS = 6, EACH = 4 /* collectives of a step */ };
 
-/* What the ranks do, and what the odd one does otherwise. */
+/* The steps of the ranks, and the difference of the odd one. */
 struct world {
 	struct team team[RANKS];
 	unsigned odd;  /* RANKS: none */

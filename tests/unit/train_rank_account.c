@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the time of several ranks goes, and which rank is late and why, on made-up steps. */
+/* The account of several ranks on made-up steps: the shares of their time, the late rank and its causes. */
 #include "train/run/rank_account.h"
 #include <math.h>
 #include "test.h"

@@ -21,11 +21,6 @@ const char *scaled_part_text(enum scaled_part part)
 	return parts[part].text;
 }
 
-const char *scaled_part_setting(enum scaled_part part)
-{
-	return parts[part].setting;
-}
-
 /* -- reading -- */
 
 static double share_of(const struct record_phase *p, const char *field)

@@ -22,7 +22,6 @@
 enum scaled_part { SCALED_PARTS(X) SCALED_COUNT };
 #undef X
 const char *scaled_part_text(enum scaled_part part);
-const char *scaled_part_setting(enum scaled_part part);
 
 struct scaled_run {
 	const char *run; /* lent: the name of its folder */

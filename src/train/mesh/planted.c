@@ -13,7 +13,7 @@
 #include "core/clock.h"
 #include "core/text/text.h"
 
-enum { FIRST_STEP = 3, SHARE = 100 };
+enum { FIRST_STEP = 3, LATE_SHARE = 300, NETWORK_SHARE = 100 };
 
 /* clang-format off */
 #define KINDS(X) X(SIZE, "size") X(TYPE, "type") X(ORDER, "order") X(HANG, "hang") X(LOST, "lost") X(LATE, "late") X(NETWORK, "network")
@@ -28,18 +28,20 @@ static struct planted { /* one per process: a training process has one communica
 	enum kind kind;
 	unsigned long rank, step;
 	char more[PATH_MAX];
-	double began_s, step_s, slept_s; /* of the step: its begin; of the one before without sleeping */
-	bool due;			 /* in this step, for the first all-reduce */
-	bool on;			 /* from this step on */
+	double began_s, slept_s; /* begin of this step, and time slept in it */
+	double all_s;		 /* time of all steps before, without sleeping */
+	uint64_t steps;
+	bool due; /* in this step, for the first all-reduce */
+	bool on;  /* from this step on */
 } planted;
 
-/* Sleeps for a share of the step before, without what was slept in it: however fast the machine is, the fault
- * is as large beside the step. */
-static double sleep_share(void)
+/* Sleeps for a share of the mean step, without what was slept in it. So the fault is as large beside the
+ * step, however fast the machine is. `preset`: in percent. */
+static double sleep_share(double preset)
 {
-	const double share = 0.01 * (*planted.more ? strtod(planted.more, NULL) : SHARE),
+	const double share = 0.01 * (*planted.more ? strtod(planted.more, NULL) : preset),
 		     now_s = clock_now_s();
-	const double sleep_s = planted.began_s > 0 ? share * planted.step_s : 0;
+	const double sleep_s = planted.steps ? share * planted.all_s / (double)planted.steps : 0;
 
 	clock_sleep_ns(clock_monotonic(), (uint64_t)(sleep_s * 1e9));
 	planted.slept_s += clock_now_s() - now_s;
@@ -50,7 +52,10 @@ static void begin_step(void)
 {
 	const double now_s = clock_now_s();
 
-	planted.step_s = now_s - planted.began_s - planted.slept_s;
+	if (planted.began_s > 0) {
+		planted.all_s += now_s - planted.began_s - planted.slept_s;
+		planted.steps++;
+	}
 	planted.slept_s = 0;
 	planted.began_s = now_s;
 }
@@ -93,7 +98,7 @@ static enum status part(struct comm *c, const char *name, uint64_t number, uint6
 			raise(SIGKILL);
 		}
 		if (c->rank == planted.rank && planted.kind == KIND_LATE)
-			sleep_share();
+			sleep_share(LATE_SHARE);
 	}
 	return planted.inner->part ? planted.inner->part(c, name, number, shape, err) : STATUS_OK;
 }
@@ -126,7 +131,7 @@ static enum status wait_for(struct comm *c, struct error *err)
 	const enum status st = planted.inner->wait(c, err);
 
 	if (!st && planted.on && planted.kind == KIND_NETWORK)
-		c->count.wait_s += sleep_share();
+		c->count.wait_s += sleep_share(NETWORK_SHARE);
 	return st;
 }
 

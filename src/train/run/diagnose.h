@@ -63,7 +63,7 @@ struct diagnose_step {
 	double step_s, wait_s; /* step time, including the wait for rows; that wait */
 	int64_t overflows;     /* FP8: scales that were not finite, and the first place with one; 0: none */
 	const char *overflow_at;
-	const struct rank_account *ranks; /* of the last steps; NULL: none */
+	const struct rank_account *ranks; /* account of the last steps; NULL: none */
 };
 enum { DIAGNOSE_WINDOW = 32 };
 struct diagnose { /* valid when zeroed */

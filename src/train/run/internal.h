@@ -24,11 +24,12 @@ struct train {
 	struct weights weights;
 	struct comm *comm; /* NULL: one rank */
 	struct mesh mesh;
-	struct rank_figures own; /* of the last step, which the others learn with the next one; 0: none */
+	struct rank_figures
+		own; /* figures of the last step, which the others learn with the next one; 0: none */
 	struct rank_window window;
-	struct rank_account account; /* of the steps in the window */
+	struct rank_account account; /* account of the steps in the window */
 	struct rank_late late;	     /* the last late rank; late.rank -1: none so far */
-	double cpu_wait_s;	     /* of the main thread so far */
+	double cpu_wait_s;	     /* time without a CPU of the main thread so far */
 	bool stopping;		     /* several ranks: all have agreed to stop */
 	struct data *data;
 	struct stepper stepper;

@@ -263,7 +263,9 @@ enum status rank_account_make(struct rank_account *a, const struct rank_window *
 		means[r] = mean_of(w, r);
 	if (!st && w->steps)
 		st = split(a, w, means, numbers, numbers + count, &s, err);
+	/* Two equal ranks are last in most of 16 steps by chance too often. */
 	if (!st && w->steps >= RANK_WINDOW && s.slowest >= 0 && s.step > 0 &&
+	    s.slowest_share >= (w->ranks == 2 ? 1 : RANK_LAST_SHARE) &&
 	    s.waiting_others >= RANK_LATE_SHARE * s.step) {
 		a->late.rank = s.slowest;
 		a->late.waited_share = s.waiting_others / s.step;

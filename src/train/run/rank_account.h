@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the steps of several ranks lose their time, over the last steps: the account of probe scaling
- * (team/account), with the parts of each rank's own time. Every rank has the figures of all ranks, so all
- * come to the same account. Pure. docs/explanation/methods/scaling.md, "Training".
+ * The account of a training run on several ranks: how much of its last steps is computation, communication
+ * and waiting. It is that of probe scaling (team/account), with the parts of each rank's own time. Every rank
+ * has the figures of all ranks, so all come to the same account. Pure. docs/explanation/methods/scaling.md,
+ * "Training".
  */
 #ifndef TRAIN_RUN_RANK_ACCOUNT_H
 #define TRAIN_RUN_RANK_ACCOUNT_H
@@ -35,7 +36,7 @@ struct rank_parts {
 struct rank_window {
 	unsigned ranks;
 	uint64_t steps;		      /* taken so far */
-	struct rank_parts sum;	      /* of all steps but the first */
+	struct rank_parts sum;	      /* all steps but the first */
 	struct rank_figures *figures; /* [ranks * RANK_WINDOW], step s at index s % RANK_WINDOW */
 };
 double rank_parts_all_s(const struct rank_parts *p);
@@ -57,10 +58,10 @@ const char *rank_cause_text(enum rank_cause cause);
 
 struct rank_late {
 	int rank;			/* -1: no rank is late */
-	double waited_share;		/* of the step, by the others: mean */
-	double last_share;		/* of the steps: it was the last one */
+	double waited_share;		/* mean share of the step that the others wait */
+	double last_share;		/* share of the steps in which it was the last one */
 	double behind_s;		/* by which its own work takes longer than the median of the others */
-	double share[RANK_CAUSE_COUNT]; /* of behind_s that this candidate explains */
+	double share[RANK_CAUSE_COUNT]; /* share of behind_s that this candidate explains */
 	enum rank_cause cause;		/* the largest */
 	char evidence[640];		/* every candidate with its figures */
 };
@@ -72,8 +73,9 @@ struct rank_account {
 	struct rank_late late;
 	double tensor_share, memory_share, sm_share; /* means; 0: not known */
 };
-/* Of the last RANK_WINDOW steps. A rank is late if it was last in SCALING_SLOWEST_SHARE of the steps of a
- * whole window and the others waited for it at least RANK_LATE_SHARE of the step. */
+/* Makes the account of the last RANK_WINDOW steps. A rank is late if it was last in RANK_LAST_SHARE of the
+ * steps (one of two ranks: in all), and if the others waited for it at least RANK_LATE_SHARE of the step. */
+#define RANK_LAST_SHARE 0.9
 #define RANK_LATE_SHARE 0.1
 enum status rank_account_make(struct rank_account *a, const struct rank_window *w, struct error *err);
 #endif
