@@ -87,6 +87,9 @@ struct params_range {
 	size_t first, count;
 };
 struct params_range params_range(const struct params *p, const struct param *param, enum params_state which);
+/* The elements of a state that belong to elements [begin, end) of the flat vector. A scale belongs to the
+ * first element of its block. Adjacent ranges have adjacent parts. */
+struct params_range params_part(const struct params *p, size_t begin, size_t end, enum params_state which);
 
 /* The halves of an F32 number: `high` is it rounded to BF16, ties away from zero; together they are exact. */
 static inline float params_join(uint16_t high, int16_t low)

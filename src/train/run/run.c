@@ -5,6 +5,7 @@
 #include "model/gpu/backend.h"
 #include "team/links/flight.h"
 #include "train/run/internal.h"
+#include "train/run/shared_save.h"
 
 enum status run_fails(const struct train *t, const char *doing, enum status st, const struct error *why,
 		      struct error *err)
@@ -108,7 +109,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		st = prefetch_next_step(t, &f->wait_s, err);
 	t1 = clock_now_s();
 	if (!st &&
-	    !t->host_params.memory) /* the writer reads the parameters that the optimizer changes next */
+	    !t->host_params.copies) /* the writer reads the parameters that the optimizer changes next */
 		st = checkpoint_writer_wait(t->writer, err);
 	else if (!st)
 		checkpoint_writer_taken(t->writer);
@@ -133,6 +134,8 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		st = run_sum_step(t, f, &sum, err);
 	if (!st) /* evaluation and checkpoint */
 		st = comm_part(t->comm, "after step", step + 1, COMM_PART_ONCE, err);
+	if (!st)
+		st = run_save_join(t, false, err);
 	f->loss = f->size.targets ? sum / (double)f->size.targets : 0;
 	f->step_s = clock_now_s() - t0;
 	if (t->stepper.back.kind == BACKEND_GPU) /* the collectives end within this phase of its stream */
@@ -271,7 +274,7 @@ static bool due(uint64_t step, uint64_t every)
 static enum status save(struct train *t, bool wait, struct error *err)
 {
 	struct error why = {0};
-	enum status st = run_writes(t) ? run_save(t, wait, &why) : STATUS_OK;
+	enum status st = run_save(t, wait, &why);
 
 	return st ? fails_at(t, "checkpoint after step", t->state.step, st, &why, err) : STATUS_OK;
 }
@@ -296,18 +299,13 @@ static bool is_finished(const struct train *t)
 	return t->state.step >= t->state.max_steps || (patience && t->state.worse >= patience);
 }
 
-static bool has_moved(const struct train *t)
-{
-	return strcmp(t->dir, t->job->dir) != 0;
-}
-
 static enum status moved_error(const struct train *t, struct error *err)
 {
 	return error_set(err, STATUS_UNAVAILABLE, "%s was moved to %s during the run", t->job->dir, t->dir);
 }
 
 /* After a move, the journal can no longer be written under its old path. Saves the state at the new path and
- * stops. */
+ * stops. Several ranks first agree to stop, with the sums of the next step. */
 static enum status leave(struct train *t, struct error *err)
 {
 	enum status st = save(t, true, err);
@@ -336,7 +334,7 @@ static enum status all_steps(struct train *t, struct error *err)
 			st = evaluate_and_save(t, err);
 		if (!st) /* do not compute steps that cannot be saved */
 			st = run_check_directory(t, err);
-		if (!st && has_moved(t))
+		if (!st && run_has_moved(t) && !t->comm)
 			return leave(t, err);
 	}
 	if (!st && t->state.step < t->state.max_steps && is_finished(t))
@@ -371,7 +369,7 @@ static enum status finish(struct train *t, struct error *err)
 		st = run_emit(t, "at", json_pack("{s:s}", "phase", "save"), err);
 	if (!st && t->state.step)
 		st = save(t, true, err);
-	if (!st && has_moved(t))
+	if (!st && run_has_moved(t))
 		return moved_error(t, err);
 	if (!st && run_stops(t))
 		return error_set_cause(
