@@ -267,7 +267,8 @@ static void a_gpu_has_these_bits_too(void **state)
 	skip_without_kernels();
 	for (int late = 0; late < 2; late++)
 		for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++)
-			same_as_dequantized(&variants[i], late);
+			if (late || !is_fp8(&variants[i])) /* the fill is the same, so its waits suffice */
+				same_as_dequantized(&variants[i], late);
 }
 
 /* Faults of the driver on the way of a slot. With graphs, a pass that occurs again is launched as one. */
