@@ -114,6 +114,7 @@ struct saved {
 	 * and after all. The head uses the memory of the former, and attention's backward pass that of the
 	 * latter. */
 	struct arena_mark shared, mlp, end;
+	int64_t mlp_rows; /* rows that the MLP processes at once (struct layer_run) */
 };
 /* Allocates the list of layers. Owner: caller, saved_release. */
 enum status saved_create(struct saved *saved, const struct model *m, enum recompute mode, struct error *err);
@@ -127,7 +128,8 @@ struct pass {
 	uint64_t dropout_seed;
 	bool dropout;	    /* with the adapter's dropout rate; false in evaluation */
 	bool forward_only;  /* no model_backward follows */
-	int64_t head_chunk; /* rows of logits per chunk; 0: 1024, on a GPU 4096 */
+	int64_t head_chunk; /* rows of logits per chunk; 0: 1024, on a GPU 2048 */
+	int64_t mlp_tile;   /* with FULL: most rows that the MLP processes at once; 0: all, on a GPU 4096 */
 	/* Called after the backward pass of each layer has been enqueued; NULL: not. */
 	enum status (*layer_done)(void *arg, int64_t layer, struct error *err);
 	void *layer_done_arg;

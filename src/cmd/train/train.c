@@ -480,8 +480,8 @@ const struct command command_train = {
 		"Ctrl-C, TERM and USR1 save a checkpoint and stop. --resume continues from the newest complete checkpoint, bit for bit "
 		"as without the interruption (on a GPU with training: deterministic: true).\n\n"
 		"Exit codes: 0 trained, 1 the result is not usable (for example, training diverged), 2 training was not "
-		"possible, 64 wrong usage or an error in the configuration, 75 stopped by TERM or USR1 after saving a checkpoint: "
-		"start it again with --resume.",
+		"possible, 64 wrong usage or an error in the configuration. 75: TERM or USR1 stopped the run, and a checkpoint is "
+		"saved.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct train_opts)},
 	.mpi_on_cpus = true,
 	.saves = true,

@@ -313,6 +313,17 @@ static enum status leave(struct train *t, struct error *err)
 	return st ? st : moved_error(t, err);
 }
 
+/* A finding ends all ranks after the same step, so that they can still complete a checkpoint before. */
+static enum status check_step(struct train *t, const struct step_figures *f, struct error *err)
+{
+	struct error ignored = {0};
+	enum status st = run_check_step(t, f, err);
+
+	if (st)
+		run_save_join(t, true, &ignored);
+	return st;
+}
+
 static enum status all_steps(struct train *t, struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -329,7 +340,7 @@ static enum status all_steps(struct train *t, struct error *err)
 		if (!st && !t->chosen_emitted)
 			st = run_emit_chosen(t, err);
 		if (!st)
-			st = run_check_step(t, &f, err);
+			st = check_step(t, &f, err);
 		if (!st)
 			st = evaluate_and_save(t, err);
 		if (!st) /* do not compute steps that cannot be saved */
