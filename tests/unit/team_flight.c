@@ -101,6 +101,9 @@ static void test_flight__the_rank_behind_is_named(void **state)
 	f[1].asked = f[1].begun = 8; /* the others have asked, and compare before they begin */
 	f[0].begun = f[2].begun = 8;
 	assert_int_equal(team_flight_behind(f, known, 4), 1);
+	f[0] = f[1] = (struct team_flight_state){.asked = 8, .begun = 8, .ended = 7}; /* still in the last one */
+	f[1].ended = 8;
+	assert_int_equal(team_flight_behind(f, known, 4), 1);
 }
 
 static void test_flight__a_mismatch_is_found(void **state)

@@ -131,6 +131,8 @@ bool train_hang_explain(struct training *t, const json_t *all)
 			stopped = (int)r;
 	}
 	behind = f && known ? team_flight_behind(f, known, size) : -1;
+	if (behind >= 0 && stopped >= 0 && known[stopped] && f[stopped].asked == f[behind].asked)
+		behind = stopped; /* others may be as far, and wait for it in their last collective */
 	if (behind >= 0) {
 		explain_behind(t, all, f, (unsigned)behind, first == (unsigned)behind ? !behind : first);
 		found = true;

@@ -174,7 +174,13 @@ int team_flight_behind(const struct team_flight_state *state, const bool *known,
 {
 	const int behind = smallest(&state->asked, known, ranks, sizeof(*state));
 
-	return behind >= 0 ? behind : smallest(&state->begun, known, ranks, sizeof(*state));
+	if (behind < 0)
+		return smallest(&state->begun, known, ranks, sizeof(*state));
+	/* A rank inside of its last collective waits for one that has left it, or is as far. */
+	for (unsigned r = 0; r < ranks; r++)
+		if (known[r] && state[r].asked == state[behind].asked && state[r].ended == state[r].asked)
+			return (int)r;
+	return behind;
 }
 
 bool team_flight_differs(const struct team_flight_state *state, const bool *known, unsigned ranks,
