@@ -88,7 +88,7 @@ bool fake_keep_call(CUstream s, void (*call)(int device, const void *args), cons
 {
 	struct operation o = {.call = call};
 
-	if (!fake_capture_of(s) || bytes > ARGS_MAX)
+	if ((!fake_capture_of(s) && !(s && s->late)) || bytes > ARGS_MAX)
 		return false;
 	memcpy(o.args, args, bytes);
 	return fake_enqueue(s, &o) == CUDA_SUCCESS;

@@ -25,11 +25,17 @@ static void *large_pages(size_t bytes)
 	return memory;
 }
 
-/* Gives every state of *p a place in the copies. */
+/* Bytes of the copy of a state; 0: it is absent, or in host memory itself. */
+static uint64_t copied_bytes(const struct params *p, enum params_state which)
+{
+	return params_state_offloaded(p, which) ? 0 : params_state_bytes(p, which);
+}
+
+/* Gives every state of *p that is copied a place in the copies. */
 static void point(struct params *p, uint8_t *memory)
 {
 	for (int i = 0; i < PARAMS_STATE_COUNT; i++) {
-		const uint64_t bytes = params_state_bytes(p, (enum params_state)i);
+		const uint64_t bytes = copied_bytes(p, (enum params_state)i);
 
 		if (bytes)
 			params_state(p, (enum params_state)i)->data = memory;
@@ -42,7 +48,7 @@ uint64_t host_params_bytes(const struct params *p)
 	uint64_t bytes = 0;
 
 	for (int i = 0; i < PARAMS_STATE_COUNT; i++)
-		bytes += state_room(params_state_bytes(p, (enum params_state)i));
+		bytes += state_room(copied_bytes(p, (enum params_state)i));
 	return bytes;
 }
 
@@ -52,7 +58,8 @@ enum status host_params_create(struct host_params *m, const struct params *p, co
 	const uint64_t bytes = host_params_bytes(p);
 
 	*m = (struct host_params){.params = *p};
-	if (back->kind == BACKEND_CPU || !p->length)
+	m->lent = back->kind == BACKEND_CPU || p->offloaded;
+	if (back->kind == BACKEND_CPU || !bytes)
 		return STATUS_OK;
 	m->memory = large_pages(bytes);
 	if (!m->memory)
@@ -94,21 +101,31 @@ static enum status copy_states(const struct host_params *m, const struct params 
 	enum status st = STATUS_OK;
 
 	for (int i = 0; !st && m->memory && i < PARAMS_STATE_COUNT; i++)
-		if (params_state_bytes(p, (enum params_state)i))
+		if (copied_bytes(p, (enum params_state)i))
 			st = copy(back, params_state(&device, (enum params_state)i),
 				  params_state(&host, (enum params_state)i)->data, err);
 	return st;
 }
 
+/* The states in host memory have the last step's numbers after this. */
+static enum status wait_for_copies(const struct params *p, struct backend *back, struct error *err)
+{
+	return p->offloaded ? back->ops->lane_wait(back, LANE_STATES, err) : STATUS_OK;
+}
+
 enum status host_params_get(struct host_params *m, const struct params *p, struct backend *back,
 			    struct error *err)
 {
-	return copy_states(m, p, back, get_state, err);
+	enum status st = wait_for_copies(p, back, err);
+
+	return st ? st : copy_states(m, p, back, get_state, err);
 }
 
 enum status host_params_mark(const struct host_params *m, struct backend *back, struct error *err)
 {
-	return m->memory ? gpu_backend_mark(back, err) : STATUS_OK;
+	enum status st = wait_for_copies(&m->params, back, err);
+
+	return st || !m->memory ? st : gpu_backend_mark(back, err);
 }
 
 enum status host_params_get_marked(struct host_params *m, const struct params *p, struct backend *back,
@@ -117,8 +134,20 @@ enum status host_params_get_marked(struct host_params *m, const struct params *p
 	return copy_states(m, p, back, get_marked_state, err);
 }
 
+enum status host_params_put_live(const struct params *p, struct backend *back, struct error *err)
+{
+	enum status st;
+
+	if (!p->loading.rows)
+		return STATUS_OK;
+	st = back->ops->put(back, p->loading, p->master.data, err);
+	return st ? st : back->ops->convert(back, p->loading, p->live, err);
+}
+
 enum status host_params_put(const struct host_params *m, const struct params *p, struct backend *back,
 			    struct error *err)
 {
-	return copy_states(m, p, back, put_state, err);
+	enum status st = copy_states(m, p, back, put_state, err);
+
+	return st ? st : host_params_put_live(p, back, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trained parameters in host memory, for writing files: the CPU back end's own memory, or a copy of the
- * GPU's. */
+/* The trained parameters in host memory, for writing files: the CPU back end's own memory, states that are in
+ * host memory anyway, or a copy of the GPU's. */
 #ifndef TRAIN_CHECKPOINT_HOST_PARAMS_H
 #define TRAIN_CHECKPOINT_HOST_PARAMS_H
 #include "model/backend/ops.h"
@@ -9,9 +9,10 @@
 struct host_params {
 	struct params params; /* the table is lent; what a checkpoint holds is in host memory */
 	void *memory;	      /* owned memory of the copies; NULL: no copies */
+	bool lent;	      /* the optimizer changes some of them in place */
 };
 
-/* Bytes of the copies of a GPU's parameters. */
+/* Bytes of the copies of a GPU's parameters, without states that are offloaded. */
 uint64_t host_params_bytes(const struct params *p);
 /* Allocates the copies, if the device is a GPU. Owner: caller, host_params_release. */
 enum status host_params_create(struct host_params *m, const struct params *p, const struct backend *back,
@@ -25,7 +26,9 @@ enum status host_params_get(struct host_params *m, const struct params *p, struc
 enum status host_params_mark(const struct host_params *m, struct backend *back, struct error *err);
 enum status host_params_get_marked(struct host_params *m, const struct params *p, struct backend *back,
 				   struct error *err);
-/* Copies to the device. */
+/* Copies to the device, including the copy of offloaded weights that GEMMs read. */
 enum status host_params_put(const struct host_params *m, const struct params *p, struct backend *back,
 			    struct error *err);
+/* That copy alone. No effect without offloaded weights. */
+enum status host_params_put_live(const struct params *p, struct backend *back, struct error *err);
 #endif

@@ -73,7 +73,8 @@ static enum status take_parameters(void *arg, struct error *err)
  * use the same host copy. */
 static enum status mark_parameters(struct train *t, struct error *err)
 {
-	enum status st = t->host_params.memory ? checkpoint_writer_wait(t->writer, err) : STATUS_OK;
+	enum status st = t->host_params.memory || t->host_params.lent ? checkpoint_writer_wait(t->writer, err)
+								      : STATUS_OK;
 
 	return st ? st : host_params_mark(&t->host_params, &t->stepper.back, err);
 }
