@@ -109,6 +109,7 @@ struct saved {
 	enum recompute mode;
 	/* With FULL: the inputs of layers are in host memory (model/decoder/inputs.h). Set by the caller. */
 	bool offload;
+	int64_t mlp_tile;	   /* see struct layer_run. Set by the caller */
 	struct layer_saved *layer; /* [layers] */
 	struct mat *host;	   /* [layers]: the inputs in host memory, with offload */
 	struct layer_fp8 *fp8;	   /* [layers] */

@@ -31,6 +31,7 @@ struct CUevent_st {
 	bool asked; /* since it was recorded */
 	struct CUstream_st *late; /* whose queue has it */
 	size_t place;		  /* there: behind so many operations */
+	uint64_t recorded;	  /* serial of the stream that recorded it last; 0: none */
 };
 struct operation {
 	int device;				    /* whose time it takes */
@@ -51,6 +52,7 @@ struct CUstream_st {
 	bool capturing;
 	struct CUgraph_st *graph;
 	bool late;		 /* FAKE_CUDA=late=1, and not the device's first */
+	uint64_t serial;	 /* of the streams that were ever made, from 1 */
 	struct operation *queue; /* what is not done yet, from `done` to `queued` */
 	size_t done, queued, room;
 };

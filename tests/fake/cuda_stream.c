@@ -6,6 +6,7 @@
 enum { CAPTURE_INVALIDATED = 901 };
 
 static _Atomic int made; /* streams that are there */
+static _Atomic uint64_t serial; /* streams that were ever made */
 static _Thread_local CUstream capture; /* the stream of this thread that captures */
 static _Thread_local bool spoiled;     /* it was waited for meanwhile */
 
@@ -55,7 +56,8 @@ CUresult cuStreamCreate(CUstream *s, unsigned flags)
 	*s = calloc(1, sizeof(**s));
 	if (*s) {
 		(*s)->device = fake_current();
-		(*s)->late = stage_number("late", 0) >= (made++ ? 1 : 2); /* 2: the first stream too */
+		(*s)->serial = ++serial;
+		(*s)->late = made++ && stage_number("late", 0);
 	}
 	return *s ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -82,17 +84,20 @@ CUresult cuStreamSynchronize(CUstream s)
 	return CUDA_SUCCESS;
 }
 
-/* A program that forgets one wait. */
-static bool is_forgotten(void)
+/* A program that forgets one wait between streams of which one is new. */
+static bool is_forgotten(CUstream s, CUevent e)
 {
-	static _Atomic uint64_t last, count;
+	static _Atomic uint64_t last, count, first;
 	const uint64_t which = stage_number("deaf", 0);
 
 	if (which != last) {
 		last = which;
 		count = 0;
+		first = serial + 1;
 	}
-	return which && ++count == which;
+	if (!which || ((!s || s->serial < first) && e->recorded < first))
+		return false;
+	return ++count == which;
 }
 
 CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)
@@ -101,7 +106,7 @@ CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)
 	STAGED(cuStreamWaitEvent);
 	if (s != e->captured)
 		s->leader = e->captured;
-	if (is_forgotten())
+	if (is_forgotten(s, e))
 		return CUDA_SUCCESS;
 	await(e);
 	if (!e->captured)
@@ -222,6 +227,7 @@ CUresult cuEventRecord(CUevent e, CUstream s)
 	if (s && s->device != e->device)
 		return CUDA_ERROR_INVALID_VALUE;
 	e->captured = s && s->capturing ? s : NULL;
+	e->recorded = s ? s->serial : 0;
 	e->late = s && s->late ? s : NULL;
 	if (e->late) {
 		CUresult r = fake_put_off(s, &(struct operation){.event = e, .device = s->device});

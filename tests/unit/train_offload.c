@@ -2,116 +2,19 @@
 /* Inputs of layers and optimizer states in host memory: every step has the bits of a run that keeps them on the device.
  * On the fake driver, streams whose work is late show a wait that is missing. */
 #include "fake_gpu.h"
-#include "model_gpu_bed.h"
+#include "offload_bed.h"
 
-#include <sys/resource.h>
 #include "core/file/file.h"
 #include "model/backend/plan_backend.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/memory/memory_fit.h"
 
-enum { STEPS = 3, MICROS = 2 };
+/* Streams that do nothing before somebody waits for them: copies that are late show who does not wait for them, and
+ * a main stream that is late shows copies that do not wait for it. */
+enum late { LATE_COPIES = 1, LATE_MAIN = 2 };
 
-struct variant {
-	bool gpu;
-	enum family family;
-	int64_t layers;
-	const char *what, *model, *training; /* of both runs */
-	const char *plain, *offload;	     /* settings of training of one run each */
-};
 
 static const char lora[] = "lora: {r: 8, alpha: 6}";
-
-static enum status open_run(struct work *w, const struct variant *v, bool offload, struct error *err)
-{
-	struct shape shape = shape_of(v->family);
-	struct config c;
-	char text[768];
-	enum status st;
-
-	shape.layers = v->layers;
-	shape.hidden = v->family == FAMILY_QWEN3 ? 32 : 80;
-	shape.ffn = 64;
-	shape.vocab = 128;
-	snprintf(text, sizeof(text),
-		 "model: {path: /m%s}\n%s\ndata: {train: /t, max_seq_length: %d}\n"
-		 "training: {device: %s, per_device_train_batch_size: %d, learning_rate: 1e-2, graphs: false%s%s%s}\n",
-		 v->model, *v->what == 'l' ? v->what : "", LENGTH, v->gpu ? "gpu" : "cpu", ROWS / LENGTH,
-		 v->gpu ? ", deterministic: true" : "", v->training, offload ? v->offload : v->plain);
-	*w = (struct work){0};
-	st = config_parse(&c, "t", text, strlen(text), err);
-	if (st)
-		return st;
-	st = stepper_create(&w->s, &shape, &c, THREADS, err);
-	config_release(&c);
-	if (!st)
-		st = host_params_create(&w->gradient, &w->s.model->params, &w->s.back, err);
-	if (st)
-		stepper_release(&w->s);
-	return st;
-}
-
-/* Weights as in fill(), but those in 4 bits, which are loaded. */
-static void load(struct work *w)
-{
-	struct stepper *s = &w->s;
-	const struct params *p = &s->model->params;
-	struct weights none = {.shape = s->model->shape};
-	const struct model_source from = {.weights = &none, .random = true, .seed = 3};
-	struct error err = {0};
-
-	must(model_load(s->model, &s->back, &from, &err), &err);
-	for (int i = 0; i < p->count; i++)
-		if (strstr(p->table[i].name, ".lora_")) {
-			const struct random_fill f = {.seed = 4, .stream = (uint32_t)i, .width = 0.3f};
-
-			must(s->back.ops->random(&s->back, params_view(&p->master, &p->table[i]), &f, &err), &err);
-		}
-	must(model_loaded(s->model, &s->back, &err), &err);
-	s->begun = true;
-}
-
-struct result {
-	double loss, norm, held;
-};
-
-/* A step of two micro-batches of other sizes, and an evaluation. */
-static enum status train_step(struct work *w, uint64_t number, struct result *out, struct error *err)
-{
-	static const int *const docs[MICROS] = {packed, fewer};
-	struct step_part took = {0};
-	struct rows r[MICROS];
-	enum status st = stepper_begin(&w->s, err);
-
-	*out = (struct result){0};
-	for (int i = 0; !st && i < MICROS; i++) {
-		make(&r[i], docs[i], w->s.model->shape.vocab);
-		w->s.last = i == MICROS - 1;
-		w->s.rate = 1e-2;
-		st = stepper_micro(&w->s, &r[i].b, number, 2 * (uint64_t)r[0].b.targets, &took, err);
-	}
-	if (!st)
-		st = stepper_end(&w->s, 1e-2, number, &out->loss, &out->norm, err);
-	return st ? st : stepper_evaluate(&w->s, &r[0].b, &out->held, err);
-}
-
-static bool same_states(struct work *a, struct work *b)
-{
-	struct error err = {0};
-	bool same = true;
-
-	must(host_params_get(&a->gradient, &a->s.model->params, &a->s.back, &err), &err);
-	must(host_params_get(&b->gradient, &b->s.model->params, &b->s.back, &err), &err);
-	for (int i = 0; i < PARAMS_STATE_COUNT; i++) {
-		const uint64_t bytes = params_state_bytes(&a->gradient.params, (enum params_state)i);
-
-		same = same && bytes == params_state_bytes(&b->gradient.params, (enum params_state)i);
-		if (same && bytes)
-			same = !memcmp(params_state(&a->gradient.params, (enum params_state)i)->data,
-				       params_state(&b->gradient.params, (enum params_state)i)->data, bytes);
-	}
-	return same;
-}
 
 static void name(char out[400], const struct variant *v, int late)
 {
@@ -119,20 +22,27 @@ static void name(char out[400], const struct variant *v, int late)
 		 v->training, v->offload, late);
 }
 
+/* Another run is open, so the main stream is not the process's first, which is never late. */
+static void open_late(struct work *w, const struct variant *v, int late)
+{
+	struct error err = {0};
+
+	setenv("FAKE_CUDA", late & LATE_MAIN ? "late=1" : "", 1);
+	must(open_run(w, v, true, &err), &err);
+	setenv("FAKE_CUDA", late & LATE_COPIES ? "late=1" : "", 1);
+	load(w);
+}
+
 static void has_the_bits(const struct variant *v, int late)
 {
 	struct work plain, moved;
 	struct error err = {0};
-	char what[400], word[16];
+	char what[400];
 
 	name(what, v, late);
-	snprintf(word, sizeof(word), "late=%d", late);
 	must(open_run(&plain, v, false, &err), &err);
 	load(&plain);
-	if (late)
-		setenv("FAKE_CUDA", word, 1);
-	must(open_run(&moved, v, true, &err), &err);
-	load(&moved);
+	open_late(&moved, v, late);
 	assert_true(moved.s.host.size > 0 || moved.s.model->shape.layers <= LANE_SLOTS);
 	for (uint64_t i = 0; i < STEPS; i++) {
 		struct result a, b;
@@ -195,8 +105,8 @@ static void a_gpu_has_the_same_bits(void **state)
 
 	(void)state;
 	skip_without_kernels();
-	for (int late = 0; late < 3; late++)
-		for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++)
+	for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++)
+		for (int late = LATE_COPIES; late <= LATE_MAIN; late++)
 			has_the_bits(&variants[i], late);
 }
 
@@ -218,45 +128,295 @@ static void every_format_passes_through_the_device(void **state)
 	}
 }
 
-/* A program that forgets one wait of a step computes other bits, whenever another wait does not include it. */
+/* Two steps in which one wait of the lanes is forgotten. false: nothing shows it. */
+static bool shows(const struct variant *v, struct work *plain, const struct result *expected, int late, int wait)
+{
+	struct result got = {0};
+	struct error err = {0};
+	struct work moved;
+	struct rows r;
+	double held = 0;
+	char word[40];
+	bool told;
+
+	open_late(&moved, v, late);
+	make(&r, packed, moved.s.model->shape.vocab);
+	must(stepper_evaluate(&moved.s, &r.b, &held, &err), &err); /* makes every stream but the lanes' */
+	snprintf(word, sizeof(word), "%sdeaf=%d", late & LATE_COPIES ? "late=1," : "", wait);
+	setenv("FAKE_CUDA", word, 1);
+	for (uint64_t i = 0; i < 2; i++)
+		must(train_step(&moved, i, &got, &err), &err);
+	unsetenv("FAKE_CUDA");
+	told = got.loss != expected->loss || got.held != expected->held || got.norm != expected->norm ||
+	       !same_states(plain, &moved);
+	close_work(&moved);
+	return told;
+}
+
+/* A program that forgets one wait computes other bits, unless another wait includes it. */
 static void a_missing_wait_changes_the_bits(void **state)
 {
-	static const struct variant variants[] = {
-		{true, FAMILY_LLAMA, 6, lora, "", "", INPUTS},
-		{true, FAMILY_LLAMA, 3, "", "", ", full_finetuning: true, max_grad_norm: 0", STATES},
+	static const struct {
+		struct variant v;
+		int waits, told;
+	} cases[] = {
+		{{true, FAMILY_LLAMA, 6, lora, "", "", INPUTS}, 22, 1},
+		{{true, FAMILY_LLAMA, 2, "", "", ", full_finetuning: true, max_grad_norm: 0", "", ", offload: optimizer, bucket_cap_mb: 0.05"}, 22, 1},
 	};
 
 	(void)state;
 	skip_without_kernels();
-	for (size_t i = 0; i < 2; i++) {
-		int waits = 0, told = 0;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct result expected;
+		struct error err = {0};
+		struct work plain;
+		int told = 0;
 
-		for (int wait = 1; wait <= 60; wait++) {
-			struct result expected, got, after;
-			struct work plain, moved;
-			struct error err = {0};
-			char word[40];
-
-			must(open_run(&plain, &variants[i], false, &err), &err);
-			load(&plain);
-			must(train_step(&plain, 0, &expected, &err), &err);
-			setenv("FAKE_CUDA", "late=2", 1);
-			must(open_run(&moved, &variants[i], true, &err), &err);
-			load(&moved);
-			snprintf(word, sizeof(word), "late=2,deaf=%d", wait);
-			setenv("FAKE_CUDA", word, 1);
-			must(train_step(&moved, 0, &got, &err), &err);
-			setenv("FAKE_CUDA", "late=2", 1);
-			must(train_step(&moved, 1, &after, &err), &err);
-			must(train_step(&plain, 1, &expected, &err), &err);
-			waits++;
-			told += after.loss != expected.loss || after.held != expected.held || !same_states(&plain, &moved);
-			close_work(&moved);
-			unsetenv("FAKE_CUDA");
-			close_work(&plain);
+		must(open_run(&plain, &cases[i].v, false, &err), &err);
+		load(&plain);
+		for (uint64_t k = 0; k < 2; k++)
+			must(train_step(&plain, k, &expected, &err), &err);
+		for (int wait = 1; wait <= cases[i].waits; wait++) {
+			bool t = shows(&cases[i].v, &plain, &expected, LATE_COPIES, wait) || shows(&cases[i].v, &plain, &expected, LATE_MAIN, wait);
+			print_message("%d:%d ", wait, t);
+			told += t;
 		}
-		print_message("%s: %d of %d waits\n", variants[i].offload, told, waits);
-		assert_true(told >= 1);
+		print_message("%s: %d of %d waits\n", cases[i].v.offload, told, cases[i].waits);
+		assert_true(told >= cases[i].told);
+		close_work(&plain);
+	}
+}
+
+/* Tiles of the MLP change the order of sums of trained weights alone. */
+static void a_tiled_mlp_is_the_mlp(void **state)
+{
+	static const struct variant variants[] = {
+		{false, FAMILY_QWEN2, 3, FULL, ", recompute: full", ", recompute: full, mlp_tile: 16"},
+		{false, FAMILY_LLAMA, 3, "lora: {r: 4, dropout: 0.2}", "", "", ", recompute: full", ", recompute: offload, mlp_tile: 48"},
+		{true, FAMILY_QWEN3, 3, lora, ", load_in_4bit: true", "", ", recompute: full", ", recompute: offload, mlp_tile: 16"},
+		{true, FAMILY_LLAMA, 3, lora, "", ", adapters: separate", ", recompute: full", ", recompute: full, mlp_tile: 32"},
+		{true, FAMILY_LLAMA, 3, FULL, ", recompute: full", ", recompute: offload, mlp_tile: 16"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++) {
+		const double near = variants[i].gpu ? 2e-2 : 1e-4;
+		struct work plain, tiled;
+		struct error err = {0};
+
+		if (variants[i].gpu && !kernel_fatbin_find("train_rows"))
+			continue;
+		must(open_run(&plain, &variants[i], false, &err), &err);
+		must(open_run(&tiled, &variants[i], true, &err), &err);
+		load(&plain);
+		load(&tiled);
+		assert_true(tiled.s.saved.mlp_tile > 0);
+		for (uint64_t k = 0; k < STEPS; k++) {
+			struct result a, b;
+
+			must(train_step(&plain, k, &a, &err), &err);
+			must(train_step(&tiled, k, &b, &err), &err);
+			if (fabs(a.loss - b.loss) > near * a.loss || fabs(a.norm - b.norm) > near * a.norm ||
+			    fabs(a.held - b.held) > near * a.held)
+				fail_msg("variant %d, step %d: loss %.9g norm %.9g, not tiled %.9g %.9g", (int)i, (int)k,
+					 b.loss, b.norm, a.loss, a.norm);
+		}
+		assert_true(tiled.s.arena.peak <= tiled.s.arena.size);
+		assert_true(tiled.s.arena.size < plain.s.arena.size);
+		close_work(&tiled);
+		close_work(&plain);
+	}
+}
+
+static void plan_of(struct memory_plan *m, const char *shape_name, const char *text)
+{
+	struct error err = {0};
+	struct shape shape;
+	struct config c;
+
+	must(shape_by_name(&shape, shape_name, &err), &err);
+	must(config_parse(&c, "t", text, strlen(text), &err), &err);
+	must(memory_plan(m, &shape, &c, THREADS, &err), &err);
+	config_release(&c);
+}
+
+/* 342 thousand tokens of an 8B model on a GPU of 80 GB. */
+static void a_long_context_fits(void **state)
+{
+	static const char config[] =
+		"model: {path: /m, load_in_4bit: true}\nlora: {r: 32, alpha: 32}\n"
+		"data: {train: /t, max_seq_length: 342784}\n"
+		"training: {device: gpu, attention: own, recompute: %s%s}\n";
+	struct memory_plan full, offload, tiled;
+	char text[400];
+
+	(void)state;
+	snprintf(text, sizeof(text), config, "full", "");
+	plan_of(&full, "llama-3.1-8b", text);
+	snprintf(text, sizeof(text), config, "offload", "");
+	plan_of(&offload, "llama-3.1-8b", text);
+	snprintf(text, sizeof(text), config, "offload", ", mlp_tile: 8192");
+	plan_of(&tiled, "llama-3.1-8b", text);
+	print_message("full %.2f offload %.2f tiled %.2f GB, host %.2f\n", (double)full.bytes * 1e-9, (double)offload.bytes * 1e-9,
+		      (double)tiled.bytes * 1e-9, (double)tiled.host_bytes * 1e-9);
+	for (int i = 0; i < MEM_KINDS; i++)
+		print_message("%s %.2f\n", memory_kind_name((enum memory_kind)i), (double)tiled.arena[i] * 1e-9);
+	assert_true(tiled.bytes < 80000000000u);
+	/* all inputs but the last two, which are in slots */
+	assert_int_equal(full.arena[MEM_SAVED] - offload.arena[MEM_SAVED], 30ull * 342784 * 4096 * 2);
+	assert_int_equal(tiled.outside[MEMORY_OFFLOADED], 30ull * 342784 * 4096 * 2);
+}
+
+/* Four steps, and two, a checkpoint, another process's two: the same bits in every state. */
+static void a_resumed_run_has_the_same_bits(void **state)
+{
+	static const struct variant variants[] = {
+		{false, FAMILY_QWEN2, 3, FULL, BOTH},
+		{true, FAMILY_QWEN2, 3, "", "", ", full_finetuning: true, optim: adamw_8bit", STATES},
+		{true, FAMILY_QWEN2, 3, "", "", ", full_finetuning: true, optim: adamw_bf16, master_weights: split, max_grad_norm: 0", BOTH},
+		{true, FAMILY_LLAMA, 4, lora, "", "", INPUTS},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++) {
+		char folder[] = "/tmp/train_offload.XXXXXX";
+		json_t *none = json_object();
+		struct checkpoint_source source = {.run = folder, .step = 2, .state = none};
+		struct checkpoint_found found;
+		struct work whole, resumed;
+		struct text note = {0};
+		struct error err = {0};
+		struct result made[4], again;
+
+		if (variants[i].gpu && !kernel_fatbin_find("train_rows")) {
+			json_decref(none);
+			continue;
+		}
+		assert_non_null(mkdtemp(folder));
+		must(open_run(&whole, &variants[i], true, &err), &err);
+		setenv("FAKE_CUDA", "late=1", 1);
+		load(&whole);
+		for (uint64_t k = 0; k < 4; k++) {
+			must(train_step(&whole, k, &made[k], &err), &err);
+			if (k != 1)
+				continue;
+			must(host_params_get(&whole.gradient, &whole.s.model->params, &whole.s.back, &err), &err);
+			source.params = &whole.gradient.params;
+			must(checkpoint_write(&source, &err), &err);
+		}
+		must(open_run(&resumed, &variants[i], true, &err), &err);
+		load(&resumed);
+		must(checkpoint_find(&found, folder, &note, &err), &err);
+		must(checkpoint_load(&found, &resumed.gradient.params, &err), &err);
+		must(host_params_put(&resumed.gradient, &resumed.s.model->params, &resumed.s.back, &err), &err);
+		must(model_refresh(resumed.s.model, &resumed.s.back, &err), &err);
+		for (uint64_t k = 2; k < 4; k++) {
+			must(train_step(&resumed, k, &again, &err), &err);
+			assert_true(again.loss == made[k].loss && again.norm == made[k].norm && again.held == made[k].held);
+		}
+		assert_true(same_states(&whole, &resumed));
+		unsetenv("FAKE_CUDA");
+		checkpoint_found_release(&found);
+		text_release(&note);
+		json_decref(none);
+		close_work(&whole);
+		close_work(&resumed);
+		file_remove_tree(folder);
+	}
+}
+
+/* The driver cannot pin the memory: the setting to change is named, and nothing leaks. */
+static void memory_that_cannot_be_pinned_is_told(void **state)
+{
+	static const struct {
+		struct variant v;
+		const char *says;
+	} cases[] = {
+		{{true, FAMILY_LLAMA, 4, lora, "", "", INPUTS}, "recompute: full"},
+		{{true, FAMILY_LLAMA, 4, FULL, STATES}, "offload: none, optim: adamw_8bit"},
+		{{true, FAMILY_LLAMA, 4, FULL, BOTH}, "recompute: full, offload: none"},
+	};
+
+	(void)state;
+	skip_without_kernels();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct error err = {0};
+		struct work w;
+
+		setenv("FAKE_CUDA", "cuMemHostRegister_v2=2", 1);
+		assert_int_not_equal(open_run(&w, &cases[i].v, true, &err), STATUS_OK);
+		unsetenv("FAKE_CUDA");
+		assert_int_equal(err.cause, CAUSE_NO_MEMORY);
+		assert_non_null(strstr(err.text, "cannot pin"));
+		if (!strstr(err.text, cases[i].says))
+			fail_msg("%s", err.text);
+	}
+}
+
+/* A fault of the driver on the way of a lane ends the step with its message. */
+static void faults_of_the_driver_are_told(void **state)
+{
+	static const struct variant v = {true, FAMILY_LLAMA, 4, FULL, BOTH};
+	static const char *const faults[] = {"cuMemcpyDtoHAsync_v2=719@1", "cuMemcpyHtoDAsync_v2=719@9", "cuEventRecord=719@9",
+					     "cuStreamWaitEvent=719@5", "cuStreamCreate=2", "cuEventCreate=2"};
+
+	(void)state;
+	skip_without_kernels();
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		struct error err = {0};
+		enum status st = STATUS_OK;
+		struct result r;
+		struct work w;
+
+		must(open_run(&w, &v, true, &err), &err);
+		load(&w);
+		setenv("FAKE_CUDA", faults[i], 1);
+		for (uint64_t k = 0; !st && k < STEPS; k++)
+			st = train_step(&w, k, &r, &err);
+		unsetenv("FAKE_CUDA");
+		if (!st || !err.text[0])
+			fail_msg("%s is not told", faults[i]);
+		close_work(&w);
+	}
+}
+
+/* A plan that is too large for the host, or for the device, names what to change. */
+static void a_plan_that_does_not_fit_names_the_setting(void **state)
+{
+	static const struct {
+		const char *settings;
+		uint64_t device, host;
+		const char *says[2];
+	} cases[] = {
+		{"recompute: full, full_finetuning: true", 80000000000, 2000000000000, {"training: offload: optimizer (", "GPU memory"}},
+		{"recompute: full, full_finetuning: true, offload: optimizer", 2000000000000, 60000000000,
+		 {"training: optim: adamw_8bit (", "host memory"}},
+		{"recompute: offload, full_finetuning: true, per_device_train_batch_size: 64", 2000000000000, 10000000000,
+		 {"training: recompute: full (", "host memory"}},
+		{"recompute: full, full_finetuning: true, per_device_train_batch_size: 64", 200000000000, 2000000000000,
+		 {"training: recompute: offload (", "GPU memory"}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct error err = {0};
+		struct memory_plan m;
+		struct shape shape;
+		struct config c;
+		struct memory_fit fit = {
+			.shape = &shape, .threads = THREADS, .available = cases[i].device, .host = cases[i].host};
+		char text[400];
+
+		must(shape_by_name(&shape, "qwen2-7b", &err), &err);
+		snprintf(text, sizeof(text), "model: {path: /m}\ndata: {train: /t, max_seq_length: 4096}\ntraining: {device: gpu, %s}\n",
+			 cases[i].settings);
+		must(config_parse(&c, "t", text, strlen(text), &err), &err);
+		must(memory_plan(&m, &shape, &c, THREADS, &err), &err);
+		assert_int_equal(memory_fit_check(&c, &fit, &m, &err), STATUS_NO_RESOURCE);
+		for (int k = 0; k < 2; k++)
+			if (!strstr(err.text, cases[i].says[k]))
+				fail_msg("no \"%s\" in: %s", cases[i].says[k], err.text);
+		config_release(&c);
 	}
 }
 
@@ -267,6 +427,12 @@ int main(void)
 		cmocka_unit_test(a_gpu_has_the_same_bits),
 		cmocka_unit_test(every_format_passes_through_the_device),
 		cmocka_unit_test(a_missing_wait_changes_the_bits),
+		cmocka_unit_test(a_resumed_run_has_the_same_bits),
+		cmocka_unit_test(memory_that_cannot_be_pinned_is_told),
+		cmocka_unit_test(faults_of_the_driver_are_told),
+		cmocka_unit_test(a_plan_that_does_not_fit_names_the_setting),
+		cmocka_unit_test(a_tiled_mlp_is_the_mlp),
+		cmocka_unit_test(a_long_context_fits),
 	};
 
 	fakes_take();

@@ -174,6 +174,14 @@ static enum status place_fp8_copies(const struct pass *p, struct error *err)
 	return st;
 }
 
+/* A matrix of the MLP has the rows of a tile. */
+static bool is_tiled(const struct pass *p, const struct field *f)
+{
+	return p->saved->mode == RECOMPUTE_FULL && p->saved->mlp_tile &&
+	       (f->at == offsetof(struct layer_saved, n2) || f->at == offsetof(struct layer_saved, gate_up) ||
+		f->at == offsetof(struct layer_saved, h));
+}
+
 /* A matrix that is not saved exists once, shared by all layers. */
 static enum status place_saved(const struct pass *p, struct error *err)
 {
@@ -193,6 +201,8 @@ static enum status place_saved(const struct pass *p, struct error *err)
 			.dtype = f->stat ? back->stat : back->dtype,
 		};
 
+		if (is_tiled(p, f) && m.rows > saved->mlp_tile)
+			m.rows = saved->mlp_tile;
 		if (back->kind == BACKEND_GPU && f->at == offsetof(struct layer_saved, lse))
 			m.rows *= ATTENTION_LSE_ROOM;
 		for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++) {
@@ -225,6 +235,7 @@ static struct layer_run run_of(const struct pass *p)
 		.batch = p->batch,
 		.cos_sin = p->model->cos_sin,
 		.recompute = p->saved->mode,
+		.mlp_tile = p->saved->mlp_tile,
 	};
 }
 

@@ -103,9 +103,9 @@ static enum status attend(const struct layer_run *run, const struct layer_saved 
 	return back->ops->attention(back, &at, run->batch, s->qkv, s->o, s->lse, err);
 }
 
-/* From the layer's input to the input of SwiGLU. */
-static enum status forward_to_gate_up(const struct layer_run *run, const struct layer *l,
-				      const struct layer_saved *s, struct error *err)
+/* From the layer's input to the sum after attention. */
+static enum status forward_attention(const struct layer_run *run, const struct layer *l,
+				     const struct layer_saved *s, struct error *err)
 {
 	const struct linear_run *linear = &run->linear;
 	enum status st = norm(run, &l->norm1, s->x, s->n1, s->rstd1, err);
@@ -116,26 +116,85 @@ static enum status forward_to_gate_up(const struct layer_run *run, const struct 
 		st = rope(run, l, s, err);
 	if (!st)
 		st = attend(run, s, err);
+	return st ? st : linear_forward(linear, &l->o, s->o, s->x2, s->x, s->u_o, err);
+}
+
+/* From there to the input of SwiGLU. */
+static enum status forward_gate_up(const struct layer_run *run, const struct layer *l,
+				   const struct layer_saved *s, struct error *err)
+{
+	enum status st = norm(run, &l->norm2, s->x2, s->n2, s->rstd2, err);
+
+	return st ? st
+		  : linear_forward(&run->linear, &l->gate_up, s->n2, s->gate_up, (struct mat){0},
+				   s->u_gate_up, err);
+}
+
+static enum status forward_mlp(const struct layer_run *run, const struct layer *l,
+			       const struct layer_saved *s, struct mat out, struct error *err)
+{
+	struct backend *back = run->linear.back;
+	enum status st = forward_gate_up(run, l, s, err);
+
 	if (!st)
-		st = linear_forward(linear, &l->o, s->o, s->x2, s->x, s->u_o, err);
-	if (!st)
-		st = norm(run, &l->norm2, s->x2, s->n2, s->rstd2, err);
-	if (!st)
-		st = linear_forward(linear, &l->gate_up, s->n2, s->gate_up, (struct mat){0}, s->u_gate_up,
-				    err);
-	return st;
+		st = back->ops->swiglu(back, s->gate_up, s->h, err);
+	return st ? st : linear_forward(&run->linear, &l->down, s->h, out, s->x2, s->u_down, err);
+}
+
+/* Rows of the MLP that are taken at once. */
+struct tile {
+	struct batch batch; /* as long as they */
+	struct layer_run run;
+	struct layer_saved saved;
+};
+
+static int64_t tile_rows(const struct layer_run *run)
+{
+	return run->mlp_tile ? run->mlp_tile : run->batch->tokens;
+}
+
+static struct mat rows_of(const struct mat *m, int64_t first, int64_t rows)
+{
+	return m->rows ? mat_rows(m, first, rows) : *m;
+}
+
+/* What the MLP has for itself is the same memory for each tile. `t` lends its batch to its run. */
+static void tile_at(struct tile *t, const struct layer_run *run, const struct layer_saved *s, int64_t first)
+{
+	const int64_t left = run->batch->tokens - first, rows = left < tile_rows(run) ? left : tile_rows(run);
+
+	t->batch = *run->batch;
+	t->batch.tokens = rows;
+	t->run = *run;
+	t->run.batch = &t->batch;
+	t->run.linear.row_begin += (uint64_t)first;
+	t->saved = (struct layer_saved){.x2 = rows_of(&s->x2, first, rows),
+					.rstd2 = rows_of(&s->rstd2, first, rows),
+					.n2 = rows_of(&s->n2, 0, rows),
+					.gate_up = rows_of(&s->gate_up, 0, rows),
+					.h = rows_of(&s->h, 0, rows),
+					.u_gate_up = rows_of(&s->u_gate_up, 0, rows),
+					.u_down = rows_of(&s->u_down, first, rows)};
+}
+
+static bool is_tiled(const struct layer_run *run)
+{
+	return tile_rows(run) < run->batch->tokens;
 }
 
 enum status layer_forward(const struct layer_run *run, const struct layer *l, const struct layer_saved *saved,
 			  struct mat out, struct error *err)
 {
-	struct backend *back = run->linear.back;
-	enum status st = forward_to_gate_up(run, l, saved, err);
+	enum status st = forward_attention(run, l, saved, err);
 
-	if (!st)
-		st = back->ops->swiglu(back, saved->gate_up, saved->h, err);
-	if (!st)
-		st = linear_forward(&run->linear, &l->down, saved->h, out, saved->x2, saved->u_down, err);
+	if (!st && !is_tiled(run))
+		return forward_mlp(run, l, saved, out, err);
+	for (int64_t first = 0; !st && first < run->batch->tokens; first += tile_rows(run)) {
+		struct tile t;
+
+		tile_at(&t, run, saved, first);
+		st = forward_mlp(&t.run, l, &t.saved, mat_rows(&out, first, t.batch.tokens), err);
+	}
 	return st;
 }
 
@@ -152,7 +211,17 @@ static struct mat alone(struct mat m)
 	return m;
 }
 
-/* Recomputes what forward did not save. */
+/* Recomputes the input of SwiGLU, and its output if backward does not make it. */
+static enum status make_mlp_again(const struct layer_run *run, const struct layer *l,
+				  const struct layer_saved *s, struct error *err)
+{
+	struct backend *back = run->linear.back;
+	enum status st = forward_gate_up(run, l, s, err);
+
+	return st || h_comes_of_gradient(run, l) ? st : back->ops->swiglu(back, s->gate_up, alone(s->h), err);
+}
+
+/* Recomputes what forward did not save, without the MLP if it is tiled. */
 static enum status make_again(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
 			      struct error *err)
 {
@@ -162,12 +231,12 @@ static enum status make_again(const struct layer_run *run, const struct layer *l
 	if (run->recompute == RECOMPUTE_NONE)
 		return STATUS_OK;
 	if (run->recompute == RECOMPUTE_FULL) {
-		st = forward_to_gate_up(run, l, s, err);
-	} else {
-		st = norm(run, &l->norm1, s->x, alone(s->n1), s->rstd1, err);
-		if (!st)
-			st = norm(run, &l->norm2, s->x2, alone(s->n2), s->rstd2, err);
+		st = forward_attention(run, l, s, err);
+		return st || is_tiled(run) ? st : make_mlp_again(run, l, s, err);
 	}
+	st = norm(run, &l->norm1, s->x, alone(s->n1), s->rstd1, err);
+	if (!st)
+		st = norm(run, &l->norm2, s->x2, alone(s->n2), s->rstd2, err);
 	return st || h_comes_of_gradient(run, l) ? st : back->ops->swiglu(back, s->gate_up, alone(s->h), err);
 }
 
@@ -264,15 +333,34 @@ static enum status attention_bwd(const struct layer_run *run, const struct layer
 	return st;
 }
 
-/* The same, counted as repeated work. */
+/* Runs `make`, counted as repeated work. */
 static enum status remake(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
+			  enum status (*make)(const struct layer_run *, const struct layer *,
+					      const struct layer_saved *, struct error *),
 			  struct error *err)
 {
 	struct op_cost *cost = &run->linear.back->cost;
 	const double before = cost->flop;
-	enum status st = make_again(run, l, s, err);
+	enum status st = make(run, l, s, err);
 
 	cost->again += cost->flop - before;
+	return st;
+}
+
+/* dx: gradient of the output on entry, of x2 on return. */
+static enum status tiles_bwd(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
+			     struct mat dx, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (int64_t first = 0; !st && first < run->batch->tokens; first += tile_rows(run)) {
+		struct tile t;
+
+		tile_at(&t, run, s, first);
+		st = remake(&t.run, l, &t.saved, make_mlp_again, err);
+		if (!st)
+			st = mlp_bwd(&t.run, l, &t.saved, mat_rows(&dx, first, t.batch.tokens), err);
+	}
 	return st;
 }
 
@@ -280,10 +368,10 @@ enum status layer_backward(const struct layer_run *run, const struct layer *l,
 			   const struct layer_saved *saved, struct mat dx, bool input_wanted,
 			   struct error *err)
 {
-	enum status st = remake(run, l, saved, err);
+	enum status st = remake(run, l, saved, make_again, err);
 
 	if (!st)
-		st = mlp_bwd(run, l, saved, dx, err);
+		st = is_tiled(run) ? tiles_bwd(run, l, saved, dx, err) : mlp_bwd(run, l, saved, dx, err);
 	if (!st)
 		st = attention_bwd(run, l, saved, dx, input_wanted, err);
 	return st;

@@ -50,6 +50,8 @@ struct layer_run {
 	const struct batch *batch;
 	struct mat cos_sin; /* [positions, head_dim] */
 	enum recompute recompute;
+	/* With FULL: rows that the MLP takes at once, with which its matrices are placed; 0: all. */
+	int64_t mlp_tile;
 };
 
 /* saved->x is the input. The output goes to `out`, which may be another layer's x. */
