@@ -37,6 +37,8 @@ struct operation {
 	int device;				    /* whose time it takes */
 	int source, destination;		    /* devices of a peer copy; the same: none */
 	struct CUevent_st *event;		    /* that is recorded; NULL: none */
+	struct CUstream_st *of;			    /* late, and waited for up to its `place`-th operation; NULL: none */
+	size_t place;
 	void (*call)(int device, const void *args); /* a library's above this one; NULL: none */
 	const struct CUkern_st *kernel;		    /* NULL: a copy or fill of `bytes` */
 	struct ref_grid grid;

@@ -40,6 +40,8 @@ void fake_run(const struct operation *o)
 {
 	if (o->event) {
 		fake_record(o->event);
+	} else if (o->of) {
+		fake_catch_up(o->of, o->place);
 	} else if (o->call) {
 		o->call(o->device, o->args);
 	} else if (o->source != o->destination) {

@@ -49,6 +49,19 @@ static void await(CUevent e)
 	fake_catch_up(e->late, e->place);
 }
 
+/* Whether the stream that is being made is late alone. */
+static bool is_chosen(void)
+{
+	static _Atomic uint64_t last, count;
+	const uint64_t which = stage_number("late_only", 0);
+
+	if (which != last) {
+		last = which;
+		count = 0;
+	}
+	return which && ++count == which;
+}
+
 CUresult cuStreamCreate(CUstream *s, unsigned flags)
 {
 	(void)flags;
@@ -57,7 +70,7 @@ CUresult cuStreamCreate(CUstream *s, unsigned flags)
 	if (*s) {
 		(*s)->device = fake_current();
 		(*s)->serial = ++serial;
-		(*s)->late = made++ && stage_number("late", 0);
+		(*s)->late = (made++ && stage_number("late", 0)) || is_chosen();
 	}
 	return *s ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -108,6 +121,8 @@ CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)
 		s->leader = e->captured;
 	if (is_forgotten(s, e))
 		return CUDA_SUCCESS;
+	if (s && s->late && e->late && !e->captured && !fake_capture_of(s))
+		return fake_put_off(s, &(struct operation){.of = e->late, .place = e->place, .device = s->device});
 	await(e);
 	if (!e->captured)
 		fake_wait_until(fake_device_of_stream(s), e->at_ns);
