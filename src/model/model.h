@@ -114,6 +114,11 @@ struct saved {
 	struct mat *host;	   /* [layers]: the inputs in host memory, with offload */
 	struct layer_fp8 *fp8;	   /* [layers] */
 	struct mat out;		   /* output of the last layer */
+	struct mat dx; /* unless the pass is forward_only: gradient of `out`, then of each input */
+	/* The arena before the matrices that all layers share, before those of them that belong to the MLP,
+	 * and after all. The head uses the memory of the former, and attention's backward pass that of the
+	 * latter. */
+	struct arena_mark shared, mlp, end;
 };
 /* Allocates the list of layers. Owner: caller, saved_release. */
 enum status saved_create(struct saved *saved, const struct model *m, enum recompute mode, struct error *err);

@@ -152,8 +152,7 @@ uint64_t params_state_bytes(const struct params *p, enum params_state which)
 
 bool params_state_offloaded(const struct params *p, enum params_state which)
 {
-	return p->offloaded && params_state_bytes(p, which) &&
-	       (which != PARAMS_STATE_master || p->live.rows);
+	return p->offloaded && params_state_bytes(p, which) && (which != PARAMS_STATE_master || p->live.rows);
 }
 
 struct params_range params_range(const struct params *p, const struct param *param, enum params_state which)
@@ -167,6 +166,34 @@ struct params_range params_range(const struct params *p, const struct param *par
 	if (scale)
 		return (struct params_range){param->state, (count + ADAMW_BLOCK - 1) / ADAMW_BLOCK};
 	return (struct params_range){small ? param->state : param->offset, count};
+}
+
+/* Elements of a state of 8-bit moments that belong to elements [0, end) of the flat vector. */
+static size_t state_before(const struct params *p, size_t end, enum params_state which)
+{
+	size_t sum = 0;
+
+	for (int i = 0; i < p->count && p->table[i].offset < end; i++) {
+		const struct param *one = &p->table[i];
+		const size_t whole = params_range(p, one, which).count, within = end - one->offset;
+		const bool scale = which == PARAMS_STATE_m_scale || which == PARAMS_STATE_v_scale;
+		const size_t part = scale ? (within + ADAMW_BLOCK - 1) / ADAMW_BLOCK : within;
+
+		sum += part < whole ? part : whole;
+	}
+	return sum;
+}
+
+struct params_range params_part(const struct params *p, size_t begin, size_t end, enum params_state which)
+{
+	size_t first;
+
+	if (!params_state_bytes(p, which))
+		return (struct params_range){0};
+	if (which < PARAMS_STATE_m_scale)
+		return (struct params_range){begin, end - begin};
+	first = state_before(p, begin, which);
+	return (struct params_range){first, state_before(p, end, which) - first};
 }
 
 void params_master(const struct params *p, size_t first, size_t count, float *out)

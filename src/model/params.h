@@ -55,8 +55,8 @@ struct params {
 	struct mat rest; /* MASTER_SPLIT: I16 [1, length], the lower half of F32 (params_join); else absent */
 	/* The states are in host memory (back->host): all but the master weights if GEMMs read those. */
 	bool offloaded;
-	/* With offloaded master weights: memory of the device, that of the gradient, to which they are loaded.
-	 * Else absent. */
+	/* With offloaded master weights: memory of the device, that of the gradient, to which they are
+	 * loaded. Else absent. */
 	struct mat loading;
 	struct mat m_scale, v_scale; /* MOMENTS_8BIT: F32 [1, blocks of all tensors that are not small] */
 	struct mat m_small, v_small; /* MOMENTS_8BIT: F32 [1, elements of all small tensors] */
@@ -95,6 +95,9 @@ struct params_range {
 	size_t first, count;
 };
 struct params_range params_range(const struct params *p, const struct param *param, enum params_state which);
+/* The elements of a state that belong to elements [begin, end) of the flat vector. A scale belongs to the
+ * first element of its block. Adjacent ranges have adjacent parts. */
+struct params_range params_part(const struct params *p, size_t begin, size_t end, enum params_state which);
 
 /* The halves of an F32 number: `high` is it rounded to BF16, ties away from zero; together they are exact. */
 static inline float params_join(uint16_t high, int16_t low)

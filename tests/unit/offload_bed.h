@@ -37,7 +37,7 @@ static inline enum status open_run(struct work *w, const struct variant *v, bool
 	st = stepper_create(&w->s, &shape, &c, THREADS, err);
 	config_release(&c);
 	if (!st)
-		st = host_params_create(&w->gradient, &w->s.model->params, &w->s.back, err);
+		st = host_params_create(&w->gradient, &w->s.model->params, &w->s.back, NULL, err);
 	if (st)
 		stepper_release(&w->s);
 	return st;

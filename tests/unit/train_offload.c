@@ -9,8 +9,8 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/memory/memory_fit.h"
 
-/* Streams that do nothing before somebody waits for them: copies that are late show who does not wait for them, and
- * a main stream that is late shows copies that do not wait for it. */
+/* Streams that do nothing before somebody waits for them. Copies that are late show who does not wait for them. A main
+ * stream that is late shows copies that do not wait for it. */
 enum late { LATE_COPIES = 1, LATE_MAIN = 2, LATE_WORK = 4 /* the third stream of a lane, that of its work */ };
 
 
@@ -167,8 +167,8 @@ static void a_missing_wait_changes_the_bits(void **state)
 		/* Forward, layers 0 to 3: a copy out waits for the input; the next layer but one waits for that copy. Backward,
 		 * layers 3 to 0: a copy in waits for a copy out, which is over, and for the slot; the layer for the copy. */
 		{{true, FAMILY_LLAMA, 6, lora, "", "", INPUTS}, "xxxxxxxx" "-xx-xx-xx-xx"},
-		/* Two buckets are copied in. Then for each: the work waits for the copy in and for the gradient, which it knows after
-		 * a layer's first bucket; the copy out waits for the work, and the next copy in for the copy out. */
+		/* Two buckets are copied in. Then each bucket's work waits for its copy in and for the gradient. The second bucket of
+		 * a layer knows the gradient from the first. The copy out waits for the work, and the next copy in for the copy out. */
 		{{true, FAMILY_LLAMA, 2, "", "", ", full_finetuning: true, max_grad_norm: 0", "",
 		  ", offload: optimizer, bucket_cap_mb: 0.05"},
 		 "----xxxx-x-xx-"},

@@ -192,13 +192,15 @@ static void warn_of_offload(const struct training *t)
 	const struct config_training *c = &t->config.training;
 
 	if (c->recompute == CONFIG_RECOMPUTE_OFFLOAD)
-		log_warn(t->c->log, LOG_TOPIC_RUN,
-			 "training: recompute: offload saves memory only on a GPU; on a CPU it costs memory and "
-			 "time, and full computes the same");
+		log_warn(
+			t->c->log, LOG_TOPIC_RUN,
+			"training: recompute: offload saves memory only on a GPU. On a CPU it costs memory and "
+			"time, and recompute: full computes the same");
 	if (c->offload)
-		log_warn(t->c->log, LOG_TOPIC_RUN,
-			 "training: offload: optimizer saves memory only on a GPU; on a CPU it costs memory and "
-			 "time, and none computes the same");
+		log_warn(
+			t->c->log, LOG_TOPIC_RUN,
+			"training: offload: optimizer saves memory only on a GPU. On a CPU it costs memory and "
+			"time, and offload: none computes the same");
 }
 
 static enum status settle_on(struct training *t, const struct machine *m, struct error *err)

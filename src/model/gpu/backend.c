@@ -102,8 +102,8 @@ enum status gpu_backend_pin(struct backend *back, uint64_t bytes, struct error *
 	/* in huge pages, which are pinned many times faster */
 	g->pinned = cpu_memory(bytes);
 	if (!g->pinned)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no %.3g GB of host memory", (double)bytes * 1e-9);
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no %.3g GB of host memory",
+				       (double)bytes * 1e-9);
 	st = gpu_host_register(g->device, g->pinned, bytes, &why);
 	if (st) {
 		free(g->pinned);

@@ -5,12 +5,12 @@
 #include "model/tensor/dtype.h"
 
 struct one_lane {
-	/* in, out: copies to the device, to the host; own: the work, NULL: the main stream's */
+	/* Copies to the device, copies to the host, and the work. own NULL: the main stream has the work. */
 	struct gpu_stream *in, *out, *own;
-	/* written: on the stream of the work, before a copy out. stored: after it. ready: after a copy in.
-	 * free: see ops.h. */
+	/* The stream of the work records `written` before a copy out, and `free` (see ops.h). `stored` is
+	 * recorded after a copy out, `ready` after a copy in. */
 	struct gpu_event *ready[LANE_SLOTS], *free[LANE_SLOTS], *written[LANE_SLOTS], *stored[LANE_SLOTS];
-	struct gpu_event *begun, *joined; /* of the main stream; of `own` */
+	struct gpu_event *begun, *joined; /* recorded by the main stream, and by `own` */
 };
 
 struct lanes {

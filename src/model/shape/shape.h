@@ -27,7 +27,8 @@ enum family { FAMILY_LIST(X) FAMILY_COUNT };
 
 /* The scaling "llama3" of config.json: RoPE frequencies below `low` are divided by factor, those above
  * `high` stay, and those between are interpolated. "yarn": the same with a ramp between the frequencies that
- * turn `high` and `low` times in `context` positions; cosines and sines are then multiplied by `attention`. */
+ * turn `high` and `low` times in `context` positions; cosines and sines are then multiplied by `attention`.
+ */
 struct rope_scaling {
 	bool llama3, yarn; /* both false: no scaling, all other fields are 0 */
 	double factor, low, high;
@@ -54,8 +55,8 @@ bool family_of_type(enum family *out, const char *type);
 #define FAMILY_WORDS "llama, qwen2 and qwen3"
 /* Reads config.json; `path` is its name in messages. */
 enum status shape_of_config(struct shape *s, const json_t *config, const char *path, struct error *err);
-/* Checks config.json's quantization_config. UNSUPPORTED: another form than E4M3 of compressed-tensors with a
- * factor per tensor or per row, or 4 bits of bitsandbytes. */
+/* Checks config.json's quantization_config. UNSUPPORTED: another form than E4M3 with a scale per tensor, per
+ * row or per 128 x 128 elements, or 4 bits of bitsandbytes. */
 enum status shape_check_quantization(const json_t *config, const char *path, struct error *err);
 enum status shape_of_gguf(struct shape *s, const struct gguf *g, struct error *err);
 /* Checks that the sizes fit together and are small enough that no multiplication of them overflows. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/checkpoint/host_params.h"
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include "model/gpu/backend.h"
+#include "model/tensor/dtype.h"
 
 enum { PAGE_BYTES = 2 << 20 };
 
@@ -19,6 +21,8 @@ static void *large_pages(size_t bytes)
 	const size_t whole = (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 	void *memory;
 
+	if (bytes < PAGE_BYTES)
+		return aligned_alloc(ARENA_ALIGN, state_room(bytes));
 	if (posix_memalign(&memory, PAGE_BYTES, whole))
 		return NULL;
 	madvise(memory, whole, MADV_HUGEPAGE);
@@ -43,7 +47,7 @@ static void point(struct params *p, uint8_t *memory)
 	}
 }
 
-uint64_t host_params_bytes(const struct params *p)
+static uint64_t complete_bytes(const struct params *p)
 {
 	uint64_t bytes = 0;
 
@@ -52,21 +56,62 @@ uint64_t host_params_bytes(const struct params *p)
 	return bytes;
 }
 
-enum status host_params_create(struct host_params *m, const struct params *p, const struct backend *back,
-			       struct error *err)
+/* Whether the copies are complete states. */
+static bool is_complete(bool gpu, const struct host_part *part)
 {
-	const uint64_t bytes = host_params_bytes(p);
+	return part ? part->first && (gpu || part->adapter) : gpu;
+}
 
-	*m = (struct host_params){.params = *p};
-	m->lent = back->kind == BACKEND_CPU || p->offloaded;
-	if (back->kind == BACKEND_CPU || !bytes)
-		return STATUS_OK;
-	m->memory = large_pages(bytes);
-	if (!m->memory)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "%.3g GB of host memory, for checkpoints of the trained parameters",
-				       (double)bytes * 1e-9);
-	point(&m->params, m->memory);
+uint64_t host_params_bytes(const struct params *p, bool gpu, const struct host_part *part)
+{
+	if (is_complete(gpu, part))
+		return complete_bytes(p);
+	return part ? shard_bytes(p, part->begin, part->end) : 0;
+}
+
+/* Takes away the memory of a GPU from the complete states. */
+static void forget(struct params *p)
+{
+	for (int i = 0; i < PARAMS_STATE_COUNT; i++)
+		if (!params_state_offloaded(p, (enum params_state)i))
+			params_state(p, (enum params_state)i)->data = NULL;
+}
+
+static void place(struct host_params *m, const struct params *p, bool gpu, const struct host_part *part)
+{
+	const size_t begin = part ? part->begin : 0, end = part ? part->end : p->length;
+
+	if (gpu || part)
+		forget(&m->taken);
+	if (is_complete(gpu, part))
+		point(&m->taken, m->memory);
+	if (gpu)
+		m->params = m->taken;
+	if (part && !is_complete(gpu, part))
+		shard_place(&m->shard, p, begin, end, m->memory);
+	else
+		shard_view(&m->shard, &m->taken, begin, end);
+}
+
+enum status host_params_create(struct host_params *m, const struct params *p, const struct backend *back,
+			       const struct host_part *part, struct error *err)
+{
+	const bool gpu = back->kind == BACKEND_GPU;
+	const uint64_t bytes = host_params_bytes(p, gpu, part);
+
+	*m = (struct host_params){.params = *p, .taken = *p};
+	m->copies = (gpu && p->length) || part;
+	m->lent = !m->copies || p->offloaded;
+	m->takes_all = !part || (part->first && part->adapter);
+	if (bytes) {
+		m->memory = large_pages(bytes);
+		if (!m->memory)
+			return error_set_cause(
+				err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				"%.3g GB of host memory, for checkpoints of the trained parameters",
+				(double)bytes * 1e-9);
+	}
+	place(m, p, gpu, part);
 	return STATUS_OK;
 }
 
@@ -94,13 +139,14 @@ static enum status put_state(struct backend *back, const struct mat *device, voi
 	return back->ops->put(back, *device, host, err);
 }
 
-static enum status copy_states(const struct host_params *m, const struct params *p, struct backend *back,
+/* Between the states of *p on a GPU and complete copies. */
+static enum status copy_states(const struct params *copies, const struct params *p, struct backend *back,
 			       copy_state *copy, struct error *err)
 {
-	struct params device = *p, host = m->params;
+	struct params device = *p, host = *copies;
 	enum status st = STATUS_OK;
 
-	for (int i = 0; !st && m->memory && i < PARAMS_STATE_COUNT; i++)
+	for (int i = 0; !st && i < PARAMS_STATE_COUNT; i++)
 		if (copied_bytes(p, (enum params_state)i))
 			st = copy(back, params_state(&device, (enum params_state)i),
 				  params_state(&host, (enum params_state)i)->data, err);
@@ -118,20 +164,41 @@ enum status host_params_get(struct host_params *m, const struct params *p, struc
 {
 	enum status st = wait_for_copies(p, back, err);
 
-	return st ? st : copy_states(m, p, back, get_state, err);
+	return !st && back->kind == BACKEND_GPU && m->memory
+		       ? copy_states(&m->params, p, back, get_state, err)
+		       : st;
 }
 
 enum status host_params_mark(const struct host_params *m, struct backend *back, struct error *err)
 {
 	enum status st = wait_for_copies(&m->params, back, err);
 
-	return st || !m->memory ? st : gpu_backend_mark(back, err);
+	return !st && m->copies && back->kind == BACKEND_GPU ? gpu_backend_mark(back, err) : st;
 }
 
-enum status host_params_get_marked(struct host_params *m, const struct params *p, struct backend *back,
-				   struct error *err)
+static enum status take_state(struct backend *back, const struct mat *from, void *to, struct error *err)
 {
-	return copy_states(m, p, back, get_marked_state, err);
+	if (back->kind == BACKEND_GPU)
+		return get_marked_state(back, from, to, err);
+	memcpy(to, from->data, dtype_bytes(from->dtype, (uint64_t)(from->rows * from->cols)));
+	return STATUS_OK;
+}
+
+enum status host_params_take(struct host_params *m, const struct params *p, struct backend *back,
+			     struct error *err)
+{
+	struct shard from;
+	enum status st = STATUS_OK;
+
+	if (!m->copies)
+		return STATUS_OK;
+	if (m->takes_all)
+		return copy_states(&m->taken, p, back, take_state, err);
+	shard_view(&from, p, m->shard.begin, m->shard.end);
+	for (int i = 0; !st && i < PARAMS_STATE_COUNT; i++)
+		if (from.state[i].rows && !params_state_offloaded(p, (enum params_state)i))
+			st = take_state(back, &from.state[i], m->shard.state[i].data, err);
+	return st;
 }
 
 enum status host_params_put_live(const struct params *p, struct backend *back, struct error *err)
@@ -147,7 +214,9 @@ enum status host_params_put_live(const struct params *p, struct backend *back, s
 enum status host_params_put(const struct host_params *m, const struct params *p, struct backend *back,
 			    struct error *err)
 {
-	enum status st = copy_states(m, p, back, put_state, err);
+	enum status st = back->kind == BACKEND_GPU && m->memory
+				 ? copy_states(&m->params, p, back, put_state, err)
+				 : STATUS_OK;
 
 	return st ? st : host_params_put_live(p, back, err);
 }

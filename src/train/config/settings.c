@@ -18,6 +18,7 @@ static const char *const optims[] = {"adamw",	   "adamw_torch",      "adamw_8bit
 static const char *const offloads[] = {"none", "optimizer", NULL};
 static const char *const masters[] = {"fp32", "split", "none", NULL};
 
+static const char *const communications[] = {"fp32", "bf16", NULL};
 static const char *const quant_types[] = {"nf4", "fp4", NULL};
 
 #define ROW(field, ...) OPT_ROW(struct config_model, field, .name = #field, __VA_ARGS__)
@@ -99,6 +100,9 @@ static const struct opt training_rows[] = {
 	    .help = "full fine-tuning on several ranks: MiB of the gradient whose sum over the ranks begins while "
 		    "lower layers still compute theirs. With offload: optimizer: MiB of float32 weights whose states "
 		    "are copied at once"),
+	ROW(communication_data_type, .preset = "fp32", .choices = communications,
+	    .help = "full fine-tuning on several ranks: number type in which they add their gradients. bf16 halves the bytes, "
+		    "and rounds what each rank sends and the sum"),
 	ROW(dataloader_num_workers, .preset = "1", .max = 1024,
 	    .help = "0: make each micro-batch, and copy it to the GPU, while the step waits for it; 1 or more: a thread makes the "
 		    "next one ahead. More than one has no further effect, because one thread is enough"),
@@ -150,7 +154,7 @@ static const struct opt training_rows[] = {
 	ROW(fp16, .help = "not supported; use bf16, which needs no loss scale"),
 	ROW(gradient_checkpointing, .help = "same as recompute: full"),
 	ROW(recompute, .preset = "auto", .choices = recomputes,
-	    .help = "activations to recompute in the backward pass: none, cheap (outputs of norms and SwiGLU) or full (the "
+	    .help = "activations to recompute in the backward pass: none, cheap (outputs of norms) or full (the "
 		    "whole layer). offload is full with the inputs of layers in pinned host memory. auto takes the least "
 		    "of none, cheap and full with which the plan fits into 90 % of the available memory"),
 	ROW(mlp_tile, .preset = "0", .min = 0, .max = 16777216,

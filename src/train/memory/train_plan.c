@@ -118,7 +118,7 @@ static void add_line(struct text *out, const char *what, double value, const cha
 static void add_outside(struct text *out, const struct memory_plan *m, int from, int to)
 {
 	for (int i = from; i < to; i++)
-		if (i != MEMORY_OFFLOADED || m->outside[i])
+		if ((i != MEMORY_OFFLOADED && i != MEMORY_NCCL) || m->outside[i])
 			add_line(out, memory_outside_name((enum memory_outside)i), (double)m->outside[i], "B",
 				 memory_outside_text((enum memory_outside)i));
 }
@@ -148,7 +148,7 @@ static void add_memory(struct text *out, const struct planning *p)
 	if (m->gpu)
 		add_outside(out, m, MEMORY_LIBRARIES, MEMORY_OUTSIDE_ARENA_COUNT);
 	else
-		add_outside(out, m, 0, MEMORY_HOST_PARAMS);
+		add_outside(out, m, 0, MEMORY_HOST_PARAMS + (m->outside[MEMORY_HOST_PARAMS] > 0));
 	add_line(out, "total", (double)m->bytes, "B",
 		 m->gpu ? "on the GPU, with full micro-batches" : "of the process, with full micro-batches");
 	if (p->fit.available)
@@ -179,7 +179,9 @@ static void add_comm(struct text *out, const struct planning *p)
 		  p->comm.calls > 1 ? "of parts of the gradient, beside the backward pass"
 				    : "of the gradient, after the last micro-batch");
 	add_line(out, "gradient", p->comm.bytes, "B",
-		 "in float32; each rank sends and receives nearly twice as much");
+		 mesh_travels(&p->c) == DTYPE_BF16
+			 ? "in BF16; each rank sends and receives nearly twice as much"
+			 : "in float32; each rank sends and receives nearly twice as much");
 	if (p->comm.planned_s > 0)
 		add_line(out, "time", p->comm.planned_s, "s", "at the given rates, if nothing hides it");
 	else
@@ -217,6 +219,7 @@ static enum status plan_comm(struct planning *p, struct error *err)
 
 	if (!c)
 		return st;
+	c->travels = mesh_travels(&p->c);
 	st = buckets_sum(&p->s.buckets, c, &p->s.model->params.grad, -1, err);
 	p->comm = c->count;
 	c->ops->close(c);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "core/clock.h"
 #include "core/text/text.h"
+#include "model/tensor/dtype.h"
 #include "team/libraries/mpi.h"
 #include "team/links/flight.h"
 #include "train/mesh/comm_open.h"
@@ -19,6 +20,7 @@ struct task {
 	void *data;
 	const void *mine; /* GATHER */
 	size_t count;	  /* numbers (F32) or bytes */
+	bool bf16;	  /* SUM: the type that travels */
 };
 
 struct comm_mpi {
@@ -69,13 +71,37 @@ static enum status sum_piece(struct comm_mpi *m, float *x, size_t count, struct 
 	return st;
 }
 
-static enum status sum(struct comm_mpi *m, float *x, size_t count, struct error *err)
+/* The same with numbers rounded to BF16 on their way. They are added in F32, so a sum has two roundings
+ * whatever the number of ranks is. */
+static enum status sum_piece_bf16(struct comm_mpi *m, float *x, size_t count, struct error *err)
 {
+	const unsigned size = m->comm.size;
+	const size_t block = (count + size - 1) / size, padded = block * size;
+	uint16_t *const send = (uint16_t *)m->send, *const came = send + padded;
+	enum status st;
+
+	dtype_pack(DTYPE_BF16, x, send, count);
+	memset(send + count, 0, (padded - count) * sizeof(*send));
+	st = call(m, MPI_PLUGIN_ALL_TO_ALL, MPI_PLUGIN_U8, send, came, block * sizeof(*send), err);
+	if (st)
+		return st;
+	dtype_unpack(DTYPE_BF16, came, m->receive, padded);
+	tree_sum_blocks(m->receive, size, block);
+	dtype_pack(DTYPE_BF16, m->receive, send, block);
+	st = call(m, MPI_PLUGIN_ALL_GATHER, MPI_PLUGIN_U8, send, came, block * sizeof(*send), err);
+	if (!st)
+		dtype_unpack(DTYPE_BF16, came, x, count);
+	return st;
+}
+
+static enum status sum(struct comm_mpi *m, const struct task *t, struct error *err)
+{
+	float *x = t->data;
 	enum status st = STATUS_OK;
 
-	for (size_t at = 0, n; at < count && !st; at += n) {
-		n = count - at < PIECE ? count - at : PIECE;
-		st = sum_piece(m, x + at, n, err);
+	for (size_t at = 0, n; at < t->count && !st; at += n) {
+		n = t->count - at < PIECE ? t->count - at : PIECE;
+		st = t->bf16 ? sum_piece_bf16(m, x + at, n, err) : sum_piece(m, x + at, n, err);
 	}
 	return st;
 }
@@ -106,7 +132,7 @@ static enum status run(struct comm_mpi *m, const struct task *t, struct error *e
 	case TASK_JOIN:
 		return join(m, err);
 	case TASK_SUM:
-		return sum(m, t->data, t->count, err);
+		return sum(m, t, err);
 	case TASK_BROADCAST:
 		return share(m, t->data, t->count * sizeof(float), err);
 	case TASK_GATHER:
@@ -181,7 +207,9 @@ static const enum team_flight_kind record_kinds[] = {
 
 static uint64_t bytes_of(const struct task *t)
 {
-	return t->count * (t->kind == TASK_SUM || t->kind == TASK_BROADCAST ? sizeof(float) : 1);
+	return t->count * (t->bf16					      ? sizeof(uint16_t)
+			   : t->kind == TASK_SUM || t->kind == TASK_BROADCAST ? sizeof(float)
+									      : 1);
 }
 
 static enum status ask(struct comm_mpi *m, const struct task *t, bool done, struct error *err)
@@ -203,12 +231,15 @@ static enum status ask(struct comm_mpi *m, const struct task *t, bool done, stru
 
 static enum status begin(struct comm *c, enum task_kind kind, const struct mat *x, struct error *err)
 {
-	const struct task t = {.kind = kind, .data = x->data, .count = (size_t)(x->rows * x->cols)};
+	const struct task t = {.kind = kind,
+			       .data = x->data,
+			       .count = (size_t)(x->rows * x->cols),
+			       .bf16 = kind == TASK_SUM && c->travels == DTYPE_BF16};
 
 	if (x->dtype != DTYPE_F32 || x->rows != 1)
 		return error_set(err, STATUS_BUG, "collectives take one row of F32");
 	c->count.calls++;
-	c->count.bytes += (double)t.count * sizeof(float);
+	c->count.bytes += (double)bytes_of(&t);
 	return ask(mpi_of(c), &t, false, err);
 }
 

@@ -2,6 +2,7 @@
 /* Communication of a plan: counts, and the time of a ring over the slowest link on its way. */
 #include <errno.h>
 #include <stdlib.h>
+#include "model/tensor/dtype.h"
 #include "train/mesh/comm_open.h"
 
 struct comm_plan {
@@ -22,29 +23,30 @@ static double slowest(const struct comm_links *l)
 	return l->link < l->network ? l->link : l->network;
 }
 
-/* `travels`: share of the bytes that passes each link. */
-static enum status count(struct comm *c, const struct mat *x, double travels)
+/* `passes`: share of the bytes that passes each link. */
+static enum status count(struct comm *c, const struct mat *x, enum dtype type, double passes)
 {
 	struct comm_plan *p = (struct comm_plan *)c;
-	const double bytes = (double)(x->rows * x->cols) * sizeof(float), rate = slowest(&p->links);
+	const double bytes = (double)dtype_bytes(type, (uint64_t)(x->rows * x->cols)),
+		     rate = slowest(&p->links);
 
 	c->count.calls++;
 	c->count.bytes += bytes;
 	if (rate > 0)
-		c->count.planned_s += travels * bytes / rate;
+		c->count.planned_s += passes * bytes / rate;
 	return STATUS_OK;
 }
 
 static enum status plan_all_reduce(struct comm *c, struct mat x, struct error *err)
 {
 	(void)err;
-	return count(c, &x, 2 * (double)(c->size - 1) / c->size);
+	return count(c, &x, c->travels, 2 * (double)(c->size - 1) / c->size);
 }
 
 static enum status plan_broadcast(struct comm *c, struct mat x, struct error *err)
 {
 	(void)err;
-	return count(c, &x, 1);
+	return count(c, &x, x.dtype, 1);
 }
 
 static enum status plan_wait(struct comm *c, struct error *err)

@@ -6,7 +6,9 @@
 #include "core/text/json_member.h"
 #include "model/tensor/dtype.h"
 #include "train/mesh/comm_open.h"
+#include "train/mesh/mesh.h"
 #include "train/run/internal.h"
+#include "train/run/shared_save.h"
 
 bool run_writes(const struct train *t)
 {
@@ -34,6 +36,8 @@ enum status run_comm_open(struct train *t, struct error *err)
 
 enum status run_comm_device(struct train *t, struct error *err)
 {
+	if (t->comm)
+		t->comm->travels = mesh_travels(&t->config);
 	return t->comm && on_gpu(t) ? comm_nccl_device(t->comm, &t->stepper.back, err) : STATUS_OK;
 }
 
@@ -236,22 +240,22 @@ enum status run_share_params(struct train *t, struct error *err)
 	if (!st && t->comm)
 		st = t->comm->ops->wait(t->comm, err);
 	/* the other ranks have no copy yet that GEMMs read */
-	return st || !t->comm ? st
-			      : host_params_put_live(&states, &t->stepper.back, err);
+	return st || !t->comm ? st : host_params_put_live(&states, &t->stepper.back, err);
 }
 
 /* -- sums -- */
 
-enum { FIGURES = 3 }; /* stop requests, FLOP, seconds of tuning */
+enum { FIGURES = 4 }; /* stop requests, FLOP, seconds of tuning, shards of a checkpoint that are written */
 
 /* `values`: the figures, then the loss of each pack of the step, or the sum of this rank's losses. */
 static void put_step(const struct train *t, const struct step_figures *f, double loss, double *values)
 {
 	const struct gradient_tree *tree = &t->stepper.tree;
 
-	values[0] = *t->job->stop != 0;
+	values[0] = *t->job->stop != 0 || (t->comm && run_has_moved(t));
 	values[1] = f->part.flop;
 	values[2] = f->tuned_s;
+	values[3] = run_save_done(t);
 	if (!t->mesh.each_pack)
 		values[FIGURES] = loss;
 	for (uint64_t i = 0; t->mesh.each_pack && i < tree->at; i++)
@@ -274,6 +278,7 @@ enum status run_sum_step(struct train *t, struct step_figures *f, double *loss, 
 		*loss += values[FIGURES + i];
 	f->part.flop = values[1];
 	f->tuned_s = values[2];
+	t->saving.done = (uint64_t)values[3];
 	t->stopping = t->stopping || values[0] > 0;
 	if (t->comm)
 		f->comm_s = t->comm->count.wait_s;

@@ -5,8 +5,7 @@
 #include "model/tensor/matrix.h"
 #include "train/mesh/buckets.h"
 
-/* Where an element is in a slot depends on its place in a block, so that it has the alignment that it has in
- * the flat vector. */
+/* The element at which a slot begins. So elements have the same alignment there as in the flat vector. */
 static size_t slot_begin(const struct host_bucket *b)
 {
 	return b->begin / ADAMW_BLOCK * ADAMW_BLOCK;
@@ -18,44 +17,11 @@ static bool is_flat(enum params_state which)
 	       which == PARAMS_STATE_rest;
 }
 
-/* Elements of an entry in [begin, end) as a part of one of its states. */
-static struct params_range part_of(const struct params *p, const struct param *one, enum params_state which,
-				   size_t begin, size_t end)
-{
-	const struct params_range whole = params_range(p, one, which);
-	const bool scales = which == PARAMS_STATE_m_scale || which == PARAMS_STATE_v_scale;
-	const size_t unit = scales ? ADAMW_BLOCK : 1;
-
-	if (!whole.count || begin >= end)
-		return (struct params_range){0};
-	return (struct params_range){.first = whole.first + (begin - one->offset) / unit,
-				     .count = (end - begin + unit - 1) / unit};
-}
-
-/* Entries of a bucket are adjacent, and so are their parts of a state. */
 static struct params_range range_of(const struct params *p, const struct host_bucket *b,
 				    enum params_state which)
 {
-	struct params_range all = {0};
-
-	if (!params_state_offloaded(p, which))
-		return all;
-	if (is_flat(which))
-		return (struct params_range){.first = b->begin, .count = b->end - b->begin};
-	for (int i = 0; i < p->count; i++) {
-		const struct param *one = &p->table[i];
-		const size_t last = one->offset + (size_t)(one->rows * one->cols);
-		const struct params_range part =
-			part_of(p, one, which, one->offset > b->begin ? one->offset : b->begin,
-				last < b->end ? last : b->end);
-
-		if (!part.count)
-			continue;
-		if (!all.count)
-			all.first = part.first;
-		all.count = part.first + part.count - all.first;
-	}
-	return all;
+	return params_state_offloaded(p, which) ? params_part(p, b->begin, b->end, which)
+						: (struct params_range){0};
 }
 
 /* The last place at or before `at` where a bucket may end: a tensor's begin, or whole blocks behind it. */
@@ -183,8 +149,8 @@ static struct mat in_slot(const struct host_states *h, size_t bucket, int state)
 {
 	const struct host_bucket *b = &h->list[bucket];
 	const size_t into = is_flat((enum params_state)state) ? b->begin - slot_begin(b) : 0;
-	struct mat m = mat_cols(&h->slot[slot_of(bucket)][state], (int64_t)into,
-				(int64_t)b->part[state].count);
+	struct mat m =
+		mat_cols(&h->slot[slot_of(bucket)][state], (int64_t)into, (int64_t)b->part[state].count);
 
 	m.ld = m.cols;
 	return m;
@@ -195,8 +161,7 @@ static enum status copy(const struct host_states *h, struct backend *back, size_
 {
 	const struct host_bucket *b = &h->list[bucket];
 	struct lane_copy parts[PARAMS_STATE_COUNT];
-	struct lane_copies all = {
-		.lane = LANE_STATES, .slot = slot_of(bucket), .out = out, .copy = parts};
+	struct lane_copies all = {.lane = LANE_STATES, .slot = slot_of(bucket), .out = out, .copy = parts};
 
 	for (int i = 0; i < PARAMS_STATE_COUNT; i++) {
 		struct mat host;
@@ -285,14 +250,4 @@ enum status host_states_update(struct host_states *h, const struct optimiser *o,
 		return st;
 	h->begun = false;
 	return back->ops->lane_join(back, LANE_STATES, err);
-}
-
-uint64_t host_states_bytes(const struct params *p)
-{
-	uint64_t bytes = 0;
-
-	for (int i = 0; i < PARAMS_STATE_COUNT; i++)
-		if (params_state_offloaded(p, (enum params_state)i))
-			bytes += params_state_bytes(p, (enum params_state)i);
-	return bytes;
 }

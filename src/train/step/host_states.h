@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Optimizer states in host memory (offload: optimizer). They pass through the device bucket by bucket, on
- * LANE_STATES with two slots: while one bucket is stepped, the next one is copied in and the one before is
- * copied out. Buckets are ranges of the flat vector. A bucket is stepped when its gradient is complete: after
- * the backward pass of its layer, if nothing else is to be known of the gradient, or else after the whole.
+ * LANE_STATES with two slots. While one bucket is stepped, the next one is copied in, and the one before is
+ * copied out. Buckets are ranges of the flat vector. A bucket is stepped after the whole backward pass. If
+ * its step needs only its own gradient, it is stepped after the backward pass of its layer.
  */
 #ifndef TRAIN_STEP_HOST_STATES_H
 #define TRAIN_STEP_HOST_STATES_H
@@ -35,6 +35,4 @@ enum status host_states_begin(struct host_states *h, struct backend *back, struc
  * waits for it. Live copies of weights are made too. */
 enum status host_states_update(struct host_states *h, const struct optimiser *o, struct backend *back,
 			       const struct adamw *a, int64_t layer, struct error *err);
-/* Bytes of the states that a step copies in, and out again. */
-uint64_t host_states_bytes(const struct params *p);
 #endif

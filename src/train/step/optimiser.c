@@ -81,8 +81,8 @@ static int last_of_call(const struct params *p, int first, size_t end)
 {
 	int last = first;
 
-	while (p->format.moments != MOMENTS_8BIT && last + 1 < p->count &&
-	       p->table[last + 1].offset < end && p->table[last + 1].decay == p->table[first].decay)
+	while (p->format.moments != MOMENTS_8BIT && last + 1 < p->count && p->table[last + 1].offset < end &&
+	       p->table[last + 1].decay == p->table[first].decay)
 		last++;
 	return last;
 }

@@ -561,8 +561,7 @@ static enum status step_layer(void *arg, int64_t layer, struct error *err)
 {
 	struct stepper *s = arg;
 	const struct params *p = &s->model->params;
-	const struct adamw a =
-		optimiser_adamw(&s->optimiser, s->rate, s->early_step, sum_at(s, SUM_LAYERS));
+	const struct adamw a = optimiser_adamw(&s->optimiser, s->rate, s->early_step, sum_at(s, SUM_LAYERS));
 	const size_t begin = buckets_layer_begin(p, layer);
 	const size_t end = layer + 1 < s->model->shape.layers ? buckets_layer_begin(p, layer + 1)
 							      : params_find(p, NAME_NORM)->offset;

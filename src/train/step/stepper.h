@@ -24,7 +24,7 @@ struct stepper {
 	struct model *model;
 	struct backend back;
 	struct arena arena;
-	void *memory;	 /* the arena's memory on a CPU; NULL while planning */
+	void *memory; /* the arena's memory on a CPU; NULL while planning */
 	/* Offload: host memory of back->host, which is pinned for a GPU; own_host: allocated for a CPU. */
 	struct arena host;
 	void *own_host;
