@@ -121,7 +121,7 @@ _assay()
 	history) words='--help --plot --all --json --expectations' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names --alone --out --node --interface --team-secret --join' ;;
 	ladder) words='--help --device --shape --model --loss-model --steps --length --rounds --within --plan --keep-weights --resume --out --json' ;;
-	launch) words='--help --how --nodes --hosts --hostfile --gpus-per-node --ranks-per-node --time --partition --account --sbatch --script --env --derive --mpi --master --ssh-config --machine --print --exports --wait' ;;
+	launch) words='--help --how --nodes --hosts --hostfile --gpus-per-node --ranks-per-node --time --partition --account --sbatch --script --restarts --env --derive --mpi --master --ssh-config --machine --print --exports --wait' ;;
 	list) words='--help probes engines suites kernels causes expectations nccl metrics --suite --machine --expectations --as --all --json' ;;
 	load) words='--help --model --serve-options --name --endpoint --tokenizer --chat-template --api-key-file --ca-file --insecure --rate --arrival --burstiness --rate-end --steps --trace --trace-speed --users --think --turns --duration --max-requests --input --output --dataset --prefix --prefix-groups --warm-cache --ignore-eos --temperature --stream --body --recount --slo --attainment --expectations --sweep --warmup --grace --timeout --ready-timeout --max-connections --threads --seed --metrics --idle --node --telemetry --real-names --out --plan --json' ;;
 	make-model) words='--help --out --shape --seed --dtype --shard --tokenizer --holes' ;;
