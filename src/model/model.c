@@ -115,6 +115,9 @@ static enum status take_fp8(struct model *m, const bool *fp8, struct error *err)
 					(long long)maps[j]->in);
 			maps[j]->is_fp8 = m->fp8 = true;
 		}
+		if (!fp8[i])
+			continue;
+		l->qkv.exact = (struct mat){.rows = m->shape.heads * m->shape.head_dim, .cols = l->qkv.in};
 	}
 	return STATUS_OK;
 }

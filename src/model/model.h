@@ -109,7 +109,6 @@ struct saved {
 	enum recompute mode;
 	/* With FULL: the inputs of layers are in host memory (model/decoder/inputs.h). Set by the caller. */
 	bool offload;
-	int64_t mlp_tile;	   /* see struct layer_run. Set by the caller */
 	struct layer_saved *layer; /* [layers] */
 	struct mat *host;	   /* [layers]: the inputs in host memory, with offload */
 	struct layer_fp8 *fp8;	   /* [layers] */
@@ -119,6 +118,7 @@ struct saved {
 	 * and after all. The head uses the memory of the former, and attention's backward pass that of the
 	 * latter. */
 	struct arena_mark shared, mlp, end;
+	int64_t mlp_rows; /* rows that the MLP processes at once (struct layer_run) */
 };
 /* Allocates the list of layers. Owner: caller, saved_release. */
 enum status saved_create(struct saved *saved, const struct model *m, enum recompute mode, struct error *err);
@@ -132,7 +132,8 @@ struct pass {
 	uint64_t dropout_seed;
 	bool dropout;	    /* with the adapter's dropout rate; false in evaluation */
 	bool forward_only;  /* no model_backward follows */
-	int64_t head_chunk; /* rows of logits per chunk; 0: 1024, on a GPU 4096 */
+	int64_t head_chunk; /* rows of logits per chunk; 0: 1024, on a GPU 2048 */
+	int64_t mlp_tile;   /* with FULL: most rows that the MLP processes at once; 0: all, on a GPU 4096 */
 	/* Called after the backward pass of each layer has been enqueued; NULL: not. */
 	enum status (*layer_done)(void *arg, int64_t layer, struct error *err);
 	void *layer_done_arg;

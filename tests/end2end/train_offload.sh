@@ -63,13 +63,6 @@ ok "to the same files" same cpu cpu_killed
 printf 'model: {name_or_path: model}\nlora: {r: 4}\ndata: {train: rows.jsonl}\ntraining: {device: cpu, offload: optimizer}\n' > lora.yaml
 ok "an adapter's states are not offloaded" expect 64 train lora.yaml --out lora
 ok "which is said at its place" says 'lora.yaml:4: training: offload: the optimizer states of adapters are small' err
-config tile.yaml cpu "recompute: cheap" "mlp_tile: 64"
-ok "tiles need full recomputation" expect 64 train tile.yaml --out tile
-ok "which is said" says 'mlp_tile: it has an effect only with recompute: full or offload' err
-config tile.yaml cpu "recompute: full" "mlp_tile: 20"
-ok "and whole rows of 16" expect 64 train tile.yaml --out tile
-ok "which is said as well" says 'mlp_tile: it must be a multiple of 16' err
-
 if ! "$assay" list kernels | grep -q train_rows; then
 	finish
 	exit

@@ -109,7 +109,9 @@ static void take_numbers(struct backend *back, const struct linear *to, struct b
 	must(from_back->ops->get(from_back, *from, numbers, &err), &err);
 	if (to->is_fp8)
 		must(back->ops->quantize_e4m3(back, *from, to->fp8, none, NULL, &err), &err);
-	else
+	if (to->exact.rows)
+		must(back->ops->convert(back, mat_rows(from, 0, to->exact.rows), to->exact, &err), &err);
+	if (!to->is_fp8)
 		must(back->ops->put(back, to->w.w, numbers, &err), &err);
 	free(numbers);
 }

@@ -198,47 +198,6 @@ static void a_missing_wait_changes_the_bits(void **state)
 	}
 }
 
-/* Tiles of the MLP change the order of sums of trained weights alone. */
-static void a_tiled_mlp_is_the_mlp(void **state)
-{
-	static const struct variant variants[] = {
-		{false, FAMILY_QWEN2, 3, FULL, ", recompute: full", ", recompute: full, mlp_tile: 16"},
-		{false, FAMILY_LLAMA, 3, "lora: {r: 4, dropout: 0.2}", "", "", ", recompute: full", ", recompute: offload, mlp_tile: 48"},
-		{true, FAMILY_QWEN3, 3, lora, ", load_in_4bit: true", "", ", recompute: full", ", recompute: offload, mlp_tile: 16"},
-		{true, FAMILY_LLAMA, 3, lora, "", ", adapters: separate", ", recompute: full", ", recompute: full, mlp_tile: 32"},
-		{true, FAMILY_LLAMA, 3, FULL, ", recompute: full", ", recompute: offload, mlp_tile: 16"},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++) {
-		const double near = variants[i].gpu ? 2e-2 : 1e-4;
-		struct work plain, tiled;
-		struct error err = {0};
-
-		if (variants[i].gpu && !kernel_fatbin_find("train_rows"))
-			continue;
-		must(open_run(&plain, &variants[i], false, &err), &err);
-		must(open_run(&tiled, &variants[i], true, &err), &err);
-		load(&plain);
-		load(&tiled);
-		assert_true(tiled.s.saved.mlp_tile > 0);
-		for (uint64_t k = 0; k < STEPS; k++) {
-			struct result a, b;
-
-			must(train_step(&plain, k, &a, &err), &err);
-			must(train_step(&tiled, k, &b, &err), &err);
-			if (fabs(a.loss - b.loss) > near * a.loss || fabs(a.norm - b.norm) > near * a.norm ||
-			    fabs(a.held - b.held) > near * a.held)
-				fail_msg("variant %d, step %d: loss %.9g norm %.9g, not tiled %.9g %.9g", (int)i, (int)k,
-					 b.loss, b.norm, a.loss, a.norm);
-		}
-		assert_true(tiled.s.arena.peak <= tiled.s.arena.size);
-		assert_true(tiled.s.arena.size < plain.s.arena.size);
-		close_work(&tiled);
-		close_work(&plain);
-	}
-}
-
 static void plan_of(struct memory_plan *m, const char *shape_name, const char *text)
 {
 	struct error err = {0};
@@ -257,21 +216,19 @@ static void a_long_context_fits(void **state)
 	static const char config[] =
 		"model: {path: /m, load_in_4bit: true}\nlora: {r: 32, alpha: 32}\n"
 		"data: {train: /t, max_seq_length: 342784}\n"
-		"training: {device: gpu, attention: own, recompute: %s%s}\n";
-	struct memory_plan full, offload, tiled;
+		"training: {device: gpu, attention: own, recompute: %s}\n";
+	struct memory_plan full, offload;
 	char text[400];
 
 	(void)state;
-	snprintf(text, sizeof(text), config, "full", "");
+	snprintf(text, sizeof(text), config, "full");
 	plan_of(&full, "llama-3.1-8b", text);
-	snprintf(text, sizeof(text), config, "offload", "");
+	snprintf(text, sizeof(text), config, "offload");
 	plan_of(&offload, "llama-3.1-8b", text);
-	snprintf(text, sizeof(text), config, "offload", ", mlp_tile: 8192");
-	plan_of(&tiled, "llama-3.1-8b", text);
-	assert_true(tiled.bytes < 80000000000u);
+	assert_true(offload.bytes < 80000000000u);
 	/* all inputs but the last two, which are in slots */
 	assert_int_equal(full.arena[MEM_SAVED] - offload.arena[MEM_SAVED], 30ull * 342784 * 4096 * 2);
-	assert_int_equal(tiled.outside[MEMORY_OFFLOADED], 30ull * 342784 * 4096 * 2);
+	assert_int_equal(offload.outside[MEMORY_OFFLOADED], 30ull * 342784 * 4096 * 2);
 }
 
 /* Four steps, and two, a checkpoint, another process's two: the same bits in every state. */
@@ -438,7 +395,6 @@ int main(void)
 		cmocka_unit_test(memory_that_cannot_be_pinned_is_told),
 		cmocka_unit_test(faults_of_the_driver_are_told),
 		cmocka_unit_test(a_plan_that_does_not_fit_names_the_setting),
-		cmocka_unit_test(a_tiled_mlp_is_the_mlp),
 		cmocka_unit_test(a_long_context_fits),
 	};
 

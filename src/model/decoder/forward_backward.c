@@ -174,24 +174,35 @@ static enum status place_fp8_copies(const struct pass *p, struct error *err)
 	return st;
 }
 
-/* A matrix of the MLP has the rows of a tile. */
-static bool is_tiled(const struct pass *p, const struct field *f)
+static struct linear_run linear_run_of(const struct pass *p)
 {
-	return p->saved->mode == RECOMPUTE_FULL && p->saved->mlp_tile &&
-	       (f->at == offsetof(struct layer_saved, n2) || f->at == offsetof(struct layer_saved, gate_up) ||
-		f->at == offsetof(struct layer_saved, h));
+	return (struct linear_run){.back = p->back,
+				   .dropout_p = p->dropout ? (float)p->model->lora.dropout : 0,
+				   .dropout_seed = p->dropout_seed,
+				   .row_begin = p->batch->row_begin};
 }
 
-static bool is_kept(const struct model *m, enum recompute mode, const struct field *f)
+static bool is_kept(const struct pass *p, const struct field *f)
 {
-	if (mode == RECOMPUTE_NONE)
-		return f->at != offsetof(struct layer_saved, h) || !linear_has_halves(&m->layer->down);
-	return mode == RECOMPUTE_CHEAP ? f->cheap : f->full;
+	const struct linear_run run = linear_run_of(p);
+
+	if (p->saved->mode == RECOMPUTE_NONE)
+		return f->at != offsetof(struct layer_saved, h) ||
+		       !linear_has_halves(&run, &p->model->layer->down);
+	return p->saved->mode == RECOMPUTE_CHEAP ? f->cheap : f->full;
 }
 
-static bool is_of_mlp(const struct field *f)
+/* Matrices of one tile of rows. */
+static bool is_tiled(const struct field *f)
 {
 	return f->at == offsetof(struct layer_saved, gate_up) || f->at == offsetof(struct layer_saved, h);
+}
+
+/* Matrices that attention's backward pass does not read. */
+static bool is_of_mlp(const struct field *f)
+{
+	return is_tiled(f) || f->at == offsetof(struct layer_saved, x2) ||
+	       f->at == offsetof(struct layer_saved, rstd2) || f->at == offsetof(struct layer_saved, n2);
 }
 
 /* A matrix that is not saved exists once, shared by all layers. */
@@ -205,8 +216,8 @@ static enum status place_field(const struct pass *p, const struct field *f, bool
 	};
 	enum status st = STATUS_OK;
 
-	if (is_tiled(p, f) && m.rows > p->saved->mlp_tile)
-		m.rows = p->saved->mlp_tile;
+	if (f->cols && !kept && is_tiled(f))
+		m.rows = p->saved->mlp_rows;
 	if (back->kind == BACKEND_GPU && f->at == offsetof(struct layer_saved, lse))
 		m.rows *= ATTENTION_LSE_ROOM;
 	for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++) {
@@ -241,6 +252,23 @@ static enum status place_ends(const struct pass *p, struct error *err)
 	return st;
 }
 
+/* Rows that the MLP processes at once. With full recomputation its matrices are of one tile of rows, if there
+ * are many rows; tiles are about equal. FP8 needs whole copies in E4M3. */
+static int64_t mlp_rows(const struct pass *p)
+{
+	enum { MOST_GPU = 4096, TOGETHER = 64 };
+	const int64_t tokens = p->batch->tokens, preset = p->back->kind == BACKEND_GPU ? MOST_GPU : tokens;
+	const int64_t most = p->mlp_tile ? p->mlp_tile : preset, tiles = (tokens + most - 1) / most;
+	int64_t rows;
+
+	if (p->saved->mode != RECOMPUTE_FULL || p->model->fp8 || tiles <= 1)
+		return tokens;
+	rows = (tokens + tiles - 1) / tiles;
+	if (most >= TOGETHER)
+		rows = (rows + TOGETHER - 1) / TOGETHER * TOGETHER;
+	return rows < most ? rows : most;
+}
+
 /* First what is saved, then what is shared, of which the MLP's comes last. */
 static enum status place_saved(const struct pass *p, struct error *err)
 {
@@ -249,8 +277,9 @@ static enum status place_saved(const struct pass *p, struct error *err)
 	enum status st = STATUS_OK;
 
 	fields_of(p->model, saved->mode, field);
+	saved->mlp_rows = mlp_rows(p);
 	for (int i = 0; !st && i < SAVED_FIELDS; i++)
-		if (is_kept(p->model, saved->mode, &field[i]))
+		if (is_kept(p, &field[i]))
 			st = place_field(p, &field[i], true, err);
 	if (!st)
 		st = place_ends(p, err);
@@ -258,7 +287,7 @@ static enum status place_saved(const struct pass *p, struct error *err)
 	for (int of_mlp = 0; of_mlp < 2; of_mlp++) {
 		saved->mlp = arena_mark(p->back->arena);
 		for (int i = 0; !st && i < SAVED_FIELDS; i++)
-			if (!is_kept(p->model, saved->mode, &field[i]) && is_of_mlp(&field[i]) == of_mlp)
+			if (!is_kept(p, &field[i]) && is_of_mlp(&field[i]) == of_mlp)
 				st = place_field(p, &field[i], false, err);
 	}
 	for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++)
@@ -272,16 +301,13 @@ static enum status place_saved(const struct pass *p, struct error *err)
 static struct layer_run run_of(const struct pass *p)
 {
 	return (struct layer_run){
-		.linear = {.back = p->back,
-			   .dropout_p = p->dropout ? (float)p->model->lora.dropout : 0,
-			   .dropout_seed = p->dropout_seed,
-			   .row_begin = p->batch->row_begin},
+		.linear = linear_run_of(p),
 		.shape = &p->model->shape,
 		.batch = p->batch,
 		.cos_sin = p->model->cos_sin,
 		.recompute = p->saved->mode,
-		.mlp_tile = p->saved->mlp_tile,
 		.mlp = &p->saved->mlp,
+		.mlp_rows = p->saved->mlp_rows,
 	};
 }
 

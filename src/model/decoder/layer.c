@@ -103,7 +103,7 @@ static enum status attend(const struct layer_run *run, const struct layer_saved 
 	return back->ops->attention(back, &at, run->batch, s->qkv, s->o, s->lse, err);
 }
 
-/* From the layer's input to the sum after attention. */
+/* From the layer's input to the MLP's. */
 static enum status forward_attention(const struct layer_run *run, const struct layer *l,
 				     const struct layer_saved *s, struct error *err)
 {
@@ -119,9 +119,9 @@ static enum status forward_attention(const struct layer_run *run, const struct l
 	return st ? st : linear_forward(linear, &l->o, s->o, s->x2, s->x, s->u_o, err);
 }
 
-/* From there to the input of SwiGLU. */
-static enum status forward_gate_up(const struct layer_run *run, const struct layer *l,
-				   const struct layer_saved *s, struct error *err)
+/* From the MLP's input to that of SwiGLU. */
+static enum status forward_to_gate_up(const struct layer_run *run, const struct layer *l,
+				      const struct layer_saved *s, struct error *err)
 {
 	enum status st = norm(run, &l->norm2, s->x2, s->n2, s->rstd2, err);
 
@@ -130,56 +130,47 @@ static enum status forward_gate_up(const struct layer_run *run, const struct lay
 				   s->u_gate_up, err);
 }
 
-static enum status forward_mlp(const struct layer_run *run, const struct layer *l,
-			       const struct layer_saved *s, struct mat out, struct error *err)
-{
-	struct backend *back = run->linear.back;
-	enum status st = forward_gate_up(run, l, s, err);
-
-	if (!st)
-		st = back->ops->swiglu(back, s->gate_up, s->h, err);
-	return st ? st : linear_forward(&run->linear, &l->down, s->h, out, s->x2, s->u_down, err);
-}
-
-/* Rows of the MLP that are taken at once. */
+/* A tile of rows that the MLP processes at once. */
 struct tile {
-	struct batch batch; /* as long as they */
 	struct layer_run run;
 	struct layer_saved saved;
+	int64_t begin, rows;
 };
 
 static int64_t tile_rows(const struct layer_run *run)
 {
-	return run->mlp_tile ? run->mlp_tile : run->batch->tokens;
+	return run->mlp_rows ? run->mlp_rows : run->batch->tokens;
 }
 
-static struct mat rows_of(const struct mat *m, int64_t first, int64_t rows)
+static struct tile tile_of(const struct layer_run *run, const struct layer_saved *s, int64_t begin)
 {
-	return m->rows ? mat_rows(m, first, rows) : *m;
+	const int64_t all = run->batch->tokens, left = all - begin, most = tile_rows(run);
+	struct tile t = {.run = *run, .saved = *s, .begin = begin, .rows = left < most ? left : most};
+	struct layer_saved *of = &t.saved;
+	struct mat *const rows[] = {&of->x2, &of->rstd2, &of->n2, &of->u_gate_up, &of->u_down};
+
+	if (t.rows == all)
+		return t;
+	t.run.linear.row_begin += (uint64_t)begin;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i]->rows)
+			*rows[i] = mat_rows(rows[i], begin, t.rows);
+	of->gate_up = mat_rows(&s->gate_up, 0, t.rows);
+	of->h = mat_rows(&s->h, 0, t.rows);
+	return t;
 }
 
-/* All tiles use the same memory for the MLP's own matrices. `t` lends its batch to its run. */
-static void tile_at(struct tile *t, const struct layer_run *run, const struct layer_saved *s, int64_t first)
+static enum status forward_mlp(const struct tile *t, const struct layer *l, struct mat out, struct error *err)
 {
-	const int64_t left = run->batch->tokens - first, rows = left < tile_rows(run) ? left : tile_rows(run);
+	const struct layer_saved *s = &t->saved;
+	struct backend *back = t->run.linear.back;
+	enum status st = forward_to_gate_up(&t->run, l, s, err);
 
-	t->batch = *run->batch;
-	t->batch.tokens = rows;
-	t->run = *run;
-	t->run.batch = &t->batch;
-	t->run.linear.row_begin += (uint64_t)first;
-	t->saved = (struct layer_saved){.x2 = rows_of(&s->x2, first, rows),
-					.rstd2 = rows_of(&s->rstd2, first, rows),
-					.n2 = rows_of(&s->n2, 0, rows),
-					.gate_up = rows_of(&s->gate_up, 0, rows),
-					.h = rows_of(&s->h, 0, rows),
-					.u_gate_up = rows_of(&s->u_gate_up, 0, rows),
-					.u_down = rows_of(&s->u_down, first, rows)};
-}
-
-static bool is_tiled(const struct layer_run *run)
-{
-	return tile_rows(run) < run->batch->tokens;
+	if (!st)
+		st = back->ops->swiglu(back, s->gate_up, s->h, err);
+	return st ? st
+		  : linear_forward(&t->run.linear, &l->down, s->h, mat_rows(&out, t->begin, t->rows), s->x2,
+				   s->u_down, err);
 }
 
 enum status layer_forward(const struct layer_run *run, const struct layer *l, const struct layer_saved *saved,
@@ -187,21 +178,18 @@ enum status layer_forward(const struct layer_run *run, const struct layer *l, co
 {
 	enum status st = forward_attention(run, l, saved, err);
 
-	if (!st && !is_tiled(run))
-		return forward_mlp(run, l, saved, out, err);
-	for (int64_t first = 0; !st && first < run->batch->tokens; first += tile_rows(run)) {
-		struct tile t;
+	for (int64_t begin = 0; !st && begin < run->batch->tokens; begin += tile_rows(run)) {
+		const struct tile t = tile_of(run, saved, begin);
 
-		tile_at(&t, run, saved, first);
-		st = forward_mlp(&t.run, l, &t.saved, mat_rows(&out, first, t.batch.tokens), err);
+		st = forward_mlp(&t, l, out, err);
 	}
 	return st;
 }
 
 /* Whether backward recomputes h in the place of its gradient, in the pass that reads gate and up anyway. */
-static bool h_comes_of_gradient(const struct layer *l)
+static bool h_comes_of_gradient(const struct layer_run *run, const struct layer *l)
 {
-	return linear_has_halves(&l->down);
+	return linear_has_halves(&run->linear, &l->down);
 }
 
 /* Without its copy for GEMMs in FP8, which none will read. */
@@ -211,41 +199,53 @@ static struct mat alone(struct mat m)
 	return m;
 }
 
-/* Recomputes the input of SwiGLU, and its output if backward does not make it. */
-static enum status make_mlp_again(const struct layer_run *run, const struct layer *l,
-				  const struct layer_saved *s, struct error *err)
-{
-	struct backend *back = run->linear.back;
-	enum status st = forward_gate_up(run, l, s, err);
-
-	return st || h_comes_of_gradient(l) ? st : back->ops->swiglu(back, s->gate_up, alone(s->h), err);
-}
-
-/* Recomputes what forward did not save, without the MLP if it is tiled. */
+/* Recomputes what forward did not save, except of the MLP with FULL. */
 static enum status make_again(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
 			      struct error *err)
 {
-	struct backend *back = run->linear.back;
 	enum status st;
 
 	if (run->recompute == RECOMPUTE_NONE)
 		return STATUS_OK;
-	if (run->recompute == RECOMPUTE_FULL) {
-		st = forward_attention(run, l, s, err);
-		return st || is_tiled(run) ? st : make_mlp_again(run, l, s, err);
-	}
+	if (run->recompute == RECOMPUTE_FULL)
+		return forward_attention(run, l, s, err);
 	st = norm(run, &l->norm1, s->x, alone(s->n1), s->rstd1, err);
-	if (!st)
-		st = norm(run, &l->norm2, s->x2, alone(s->n2), s->rstd2, err);
-	return st || h_comes_of_gradient(l) ? st : back->ops->swiglu(back, s->gate_up, alone(s->h), err);
+	return st ? st : norm(run, &l->norm2, s->x2, alone(s->n2), s->rstd2, err);
 }
 
-static enum status scratch(const struct layer_run *run, int64_t cols, int64_t tail, struct mat *m,
-			   const char *name, struct error *err)
+static enum status make_mlp_again(const struct layer_run *run, const struct layer *l,
+				  const struct layer_saved *s, struct error *err)
+{
+	struct backend *back = run->linear.back;
+	enum status st = STATUS_OK;
+
+	if (run->recompute == RECOMPUTE_FULL)
+		st = forward_to_gate_up(run, l, s, err);
+	if (st || run->recompute == RECOMPUTE_NONE || h_comes_of_gradient(run, l))
+		return st;
+	return back->ops->swiglu(back, s->gate_up, alone(s->h), err);
+}
+
+/* The work of `make`, counted as repeated. */
+static enum status remake(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
+			  enum status (*make)(const struct layer_run *, const struct layer *,
+					      const struct layer_saved *, struct error *),
+			  struct error *err)
+{
+	struct op_cost *cost = &run->linear.back->cost;
+	const double before = cost->flop;
+	enum status st = make(run, l, s, err);
+
+	cost->again += cost->flop - before;
+	return st;
+}
+
+static enum status scratch(const struct layer_run *run, int64_t rows, int64_t cols, int64_t tail,
+			   struct mat *m, const char *name, struct error *err)
 {
 	enum status st;
 
-	*m = (struct mat){.rows = run->batch->tokens, .cols = cols + tail, .dtype = run->linear.back->dtype};
+	*m = (struct mat){.rows = rows, .cols = cols + tail, .dtype = run->linear.back->dtype};
 	st = arena_mat(run->linear.back->arena, MEM_SCRATCH, m, name, err);
 	m->cols = cols;
 	return st;
@@ -269,13 +269,13 @@ static enum status swiglu_down_bwd(const struct layer_run *run, const struct lay
 	struct mat dh;
 	enum status st;
 
-	if (h_comes_of_gradient(l)) {
+	if (h_comes_of_gradient(run, l)) {
 		st = linear_backward_input(linear, &l->down, dx, s->h, err);
 		if (!st)
 			st = back->ops->swiglu_bwd(back, s->h, s->gate_up, true, err);
 		return st ? st : linear_backward_trained(linear, &l->down, s->h, s->u_down, dx, err);
 	}
-	st = scratch(run, run->shape->ffn, 0, &dh, "gradient of h", err);
+	st = scratch(run, dx.rows, run->shape->ffn, 0, &dh, "gradient of h", err);
 	if (!st)
 		st = linear_backward(linear, &l->down, s->h, s->u_down, dx, dh, err);
 	if (!st)
@@ -284,15 +284,18 @@ static enum status swiglu_down_bwd(const struct layer_run *run, const struct lay
 	return st;
 }
 
-/* dx: gradient of the output on entry, of x2 on return. */
-static enum status mlp_bwd(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
-			   struct mat dx, struct error *err)
+/* dx: rows of the gradient of the output on entry, of x2 on return. */
+static enum status tile_bwd(const struct tile *t, const struct layer *l, struct mat dx, struct error *err)
 {
+	const struct layer_saved *s = &t->saved;
+	const struct layer_run *run = &t->run;
 	struct backend *back = run->linear.back;
 	const struct arena_mark mark = arena_mark(back->arena);
 	struct mat dn;
-	enum status st = scratch(run, run->shape->hidden, 0, &dn, "gradient of a norm", err);
+	enum status st = remake(run, l, s, make_mlp_again, err);
 
+	if (!st)
+		st = scratch(run, t->rows, run->shape->hidden, 0, &dn, "gradient of a norm", err);
 	if (!st)
 		st = swiglu_down_bwd(run, l, s, dx, err);
 	if (!st)
@@ -300,6 +303,20 @@ static enum status mlp_bwd(const struct layer_run *run, const struct layer *l, c
 	if (!st)
 		st = norm_bwd(run, &l->norm2, dn, s->x2, s->rstd2, dx, err);
 	arena_reset(back->arena, &mark);
+	return st;
+}
+
+/* dx: gradient of the output on entry, of x2 on return. */
+static enum status mlp_bwd(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
+			   struct mat dx, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (int64_t begin = 0; !st && begin < run->batch->tokens; begin += tile_rows(run)) {
+		const struct tile t = tile_of(run, s, begin);
+
+		st = tile_bwd(&t, l, mat_rows(&dx, begin, t.rows), err);
+	}
 	return st;
 }
 
@@ -317,11 +334,12 @@ static enum status attention_bwd(const struct layer_run *run, const struct layer
 
 	if (run->mlp)
 		arena_reset(back->arena, run->mlp);
-	st = scratch(run, s->o.cols, linear_tail(&l->o), &d_o, "gradient of attention", err);
+	st = scratch(run, dx.rows, s->o.cols, linear_tail(&l->o), &d_o, "gradient of attention", err);
 	if (!st)
-		st = scratch(run, s->qkv.cols, linear_tail(&l->qkv), &dqkv, "gradient of q, k, v", err);
+		st = scratch(run, dx.rows, s->qkv.cols, linear_tail(&l->qkv), &dqkv, "gradient of q, k, v",
+			     err);
 	if (!st && norm_wanted)
-		st = scratch(run, run->shape->hidden, 0, &dn, "gradient of a norm", err);
+		st = scratch(run, dx.rows, run->shape->hidden, 0, &dn, "gradient of a norm", err);
 	if (!st)
 		st = linear_backward(&run->linear, &l->o, s->o, s->u_o, dx, d_o, err);
 	if (!st)
@@ -336,37 +354,6 @@ static enum status attention_bwd(const struct layer_run *run, const struct layer
 	return st;
 }
 
-/* Runs `make`, counted as repeated work. */
-static enum status remake(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
-			  enum status (*make)(const struct layer_run *, const struct layer *,
-					      const struct layer_saved *, struct error *),
-			  struct error *err)
-{
-	struct op_cost *cost = &run->linear.back->cost;
-	const double before = cost->flop;
-	enum status st = make(run, l, s, err);
-
-	cost->again += cost->flop - before;
-	return st;
-}
-
-/* dx: gradient of the output on entry, of x2 on return. */
-static enum status tiles_bwd(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
-			     struct mat dx, struct error *err)
-{
-	enum status st = STATUS_OK;
-
-	for (int64_t first = 0; !st && first < run->batch->tokens; first += tile_rows(run)) {
-		struct tile t;
-
-		tile_at(&t, run, s, first);
-		st = remake(&t.run, l, &t.saved, make_mlp_again, err);
-		if (!st)
-			st = mlp_bwd(&t.run, l, &t.saved, mat_rows(&dx, first, t.batch.tokens), err);
-	}
-	return st;
-}
-
 enum status layer_backward(const struct layer_run *run, const struct layer *l,
 			   const struct layer_saved *saved, struct mat dx, bool input_wanted,
 			   struct error *err)
@@ -374,7 +361,7 @@ enum status layer_backward(const struct layer_run *run, const struct layer *l,
 	enum status st = remake(run, l, saved, make_again, err);
 
 	if (!st)
-		st = is_tiled(run) ? tiles_bwd(run, l, saved, dx, err) : mlp_bwd(run, l, saved, dx, err);
+		st = mlp_bwd(run, l, saved, dx, err);
 	if (!st)
 		st = attention_bwd(run, l, saved, dx, input_wanted, err);
 	return st;

@@ -177,9 +177,14 @@ static enum status place_fp8(struct model *m, struct backend *back, int64_t laye
 	enum status st = place_fp8_mat(back, &l->fp8, l->out, l->in, name, err);
 
 	l->fp8_transposed = m->slots.transposed[slot][l - &m->layer[layer].qkv];
-	if (params_find(&m->params, name))
-		return st ? st : place(m, back, &l->w, l->out, l->in, name, back->dtype, err);
-	l->w = (struct weight){.w = l->fp8};
+	if (st || !params_find(&m->params, name)) {
+		l->w = (struct weight){.w = l->fp8};
+		l->exact.dtype = back->dtype;
+		return st || !l->exact.rows ? st : arena_mat(back->arena, MEM_WEIGHTS, &l->exact, name, err);
+	}
+	st = place(m, back, &l->w, l->out, l->in, name, back->dtype, err);
+	if (!st && l->exact.rows)
+		l->exact = mat_rows(&l->w.w, 0, l->exact.rows);
 	return st;
 }
 
@@ -196,6 +201,8 @@ static enum status place_stored(struct model *m, struct backend *back, int64_t l
 	if (m->extended && l->adapters)
 		l->block = m->slots.mat[slot][linear];
 	if (l->is_fp8) {
+		if (l->exact.rows)
+			l->exact = m->slots.exact[slot];
 		l->fp8 = l->w.w = m->slots.fp8[slot][linear];
 		l->fp8_transposed = m->slots.transposed[slot][linear];
 	}

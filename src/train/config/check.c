@@ -223,21 +223,6 @@ static enum status check_states(const struct config *c, struct error *err)
 	return STATUS_OK;
 }
 
-static enum status check_tile(const struct config *c, struct error *err)
-{
-	const struct config_training *t = &c->training;
-
-	if (!t->mlp_tile)
-		return STATUS_OK;
-	if (t->mlp_tile % 16)
-		return refuse(c, "training", "mlp_tile", "it must be a multiple of 16", err);
-	return t->recompute == CONFIG_RECOMPUTE_FULL || t->recompute == CONFIG_RECOMPUTE_OFFLOAD ||
-			       t->gradient_checkpointing
-		       ? STATUS_OK
-		       : refuse(c, "training", "mlp_tile",
-				"it has an effect only with recompute: full or offload", err);
-}
-
 static enum status check_training(const struct config *c, struct error *err)
 {
 	const struct config_training *t = &c->training;
@@ -273,8 +258,7 @@ static enum status check_training(const struct config *c, struct error *err)
 		return refuse(c, "training", "warmup_steps",
 			      "it is larger than max_steps, so the learning rate would never reach its peak",
 			      err);
-	st = check_tile(c, err);
-	return st ? st : check_states(c, err);
+	return check_states(c, err);
 }
 
 static enum status check_evaluation(const struct config *c, struct error *err)

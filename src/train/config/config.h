@@ -97,7 +97,6 @@ struct config_training {
 	uint64_t seed;
 	uint32_t gpus;			  /* of this node, if no launcher started the ranks; 0: all */
 	uint32_t zero_stage;		  /* from DeepSpeed's configuration */
-	uint64_t mlp_tile;		  /* rows of the MLP at once; 0: all */
 	double bucket_cap_mb;		  /* MiB of the gradient that are summed over the ranks at once */
 	uint32_t communication_data_type; /* of the gradient's numbers between ranks */
 	uint64_t global_batch_size; /* packs of all ranks in one step; 0: from the three settings' product */

@@ -157,9 +157,6 @@ static const struct opt training_rows[] = {
 	    .help = "activations to recompute in the backward pass: none, cheap (outputs of norms) or full (the "
 		    "whole layer). offload is full with the inputs of layers in pinned host memory. auto takes the least "
 		    "of none, cheap and full with which the plan fits into 90 % of the available memory"),
-	ROW(mlp_tile, .preset = "0", .min = 0, .max = 16777216,
-	    .help = "with recompute: full or offload: tokens that the MLP of a layer takes at once, for long sequences; a "
-		    "multiple of 16; 0: all"),
 	ROW(logging_steps, .preset = "1", .min = 1, .max = 1e12, .help = "steps between two printed lines"),
 	ROW(eval_steps, .preset = "0", .min = 0, .max = 1e12,
 	    .help = "steps between two evaluations; 0: evaluate only at the end"),

@@ -122,8 +122,6 @@ static uint64_t find_batch(const struct config *c, const struct memory_fit *f, u
 static void set_recompute(struct config *c, enum config_recompute level)
 {
 	c->training.recompute = level;
-	if (level < CONFIG_RECOMPUTE_FULL) /* which has no effect then, and would be refused */
-		c->training.mlp_tile = 0;
 	c->training.gradient_checkpointing = level == CONFIG_RECOMPUTE_FULL;
 }
 
@@ -263,21 +261,6 @@ static void try_recompute(struct finding_knobs *k, const struct config *c)
 	}
 }
 
-/* The MLP's matrices are the largest of full recomputation. */
-static void try_tile(struct finding_knobs *k, const struct config *c)
-{
-	enum { TILE = 8192 };
-	struct config trial = *c;
-	char setting[160];
-
-	if (c->training.recompute < CONFIG_RECOMPUTE_FULL || c->training.recompute == CONFIG_RECOMPUTE_AUTO ||
-	    (c->training.mlp_tile && c->training.mlp_tile <= TILE))
-		return;
-	trial.training.mlp_tile = TILE;
-	snprintf(setting, sizeof(setting), "training: mlp_tile: %d", TILE);
-	add(k, &trial, setting);
-}
-
 static void try_rank(struct finding_knobs *k, const struct config *c)
 {
 	struct config trial = *c;
@@ -387,7 +370,6 @@ size_t memory_fit_knobs(struct memory_fit_knob knobs[MEMORY_FIT_KNOBS], const st
 	try_evaluated(&k, c);
 	try_batch(&k, c);
 	try_recompute(&k, c);
-	try_tile(&k, c);
 	try_length(&k, c);
 	try_rank(&k, c);
 	try_states(&k, c);

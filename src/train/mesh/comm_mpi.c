@@ -8,6 +8,7 @@
 #include "model/tensor/dtype.h"
 #include "team/libraries/mpi.h"
 #include "team/links/flight.h"
+#include "train/mesh/collective_table.h"
 #include "train/mesh/comm_open.h"
 #include "train/mesh/tree_sum.h"
 
@@ -26,7 +27,8 @@ struct task {
 struct comm_mpi {
 	struct comm comm;
 	struct team *team;
-	float *send, *receive; /* room for one piece, padded to whole blocks */
+	struct collective_table *table; /* used by the caller's thread only */
+	float *send, *receive;		/* room for one piece, padded to whole blocks */
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards everything below */
 	pthread_cond_t changed;
@@ -212,14 +214,36 @@ static uint64_t bytes_of(const struct task *t)
 									      : 1);
 }
 
+/* Compares the collective between the ranks, which may wait for a rank that has not begun the part. The first
+ * one makes MPI itself, so it is entered unseen. */
+static enum status compare(struct comm_mpi *m, const struct task *t, struct error *err)
+{
+	const struct collective c = {.kind = record_kinds[t->kind],
+				     .type = t->kind == TASK_SUM || t->kind == TASK_BROADCAST ? DTYPE_F32 + 1
+											      : 0,
+				     .bytes = bytes_of(t)};
+
+	const uint64_t began = clock_now_ns(clock_monotonic());
+	enum status st;
+
+	if (t->kind == TASK_JOIN)
+		return STATUS_OK;
+	st = collective_table_enter(m->table, &c, err);
+	m->comm.count.wait_s += (double)(clock_now_ns(clock_monotonic()) - began) * 1e-9;
+	return st;
+}
+
 static enum status ask(struct comm_mpi *m, const struct task *t, bool done, struct error *err)
 {
 	enum status st;
 
+	team_flight_ask(m->team->board, record_kinds[t->kind], bytes_of(t), (int32_t)m->comm.layer);
+	st = compare(m, t, err);
+	if (st)
+		return st;
 	pthread_mutex_lock(&m->lock);
 	st = await(m, false, err);
 	if (!st) {
-		team_flight_ask(m->team->board, record_kinds[t->kind], bytes_of(t), (int32_t)m->comm.layer);
 		m->queue[m->asked++ % QUEUE] = *t;
 		pthread_cond_broadcast(&m->changed);
 		if (done)
@@ -280,8 +304,15 @@ static enum status mpi_share(struct comm *c, void *bytes, size_t size, struct er
 	return ask(mpi_of(c), &t, true, err);
 }
 
+static enum status mpi_part(struct comm *c, const char *name, uint64_t number, uint64_t shape,
+			    struct error *err)
+{
+	return collective_table_part(mpi_of(c)->table, name, number, shape, err);
+}
+
 static void mpi_release(struct comm_mpi *m)
 {
+	collective_table_free(&m->table);
 	pthread_cond_destroy(&m->changed);
 	pthread_mutex_destroy(&m->lock);
 	free(m->send);
@@ -310,6 +341,7 @@ static const struct comm_ops mpi_ops = {
 	.wait = mpi_wait,
 	.gather = mpi_gather,
 	.share = mpi_share,
+	.part = mpi_part,
 	.close = mpi_close,
 };
 
@@ -330,7 +362,8 @@ enum status comm_mpi_open(struct comm **out, struct team *team, struct error *er
 	m->receive = malloc(room);
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_cond_init(&m->changed, NULL);
-	failed = m->send && m->receive ? pthread_create(&m->thread, NULL, work, m) : ENOMEM;
+	collective_table_create(&m->table, team, NULL);
+	failed = m->send && m->receive && m->table ? pthread_create(&m->thread, NULL, work, m) : ENOMEM;
 	if (failed) {
 		mpi_release(m);
 		return error_errno(err, failed, "the communication of ranks");

@@ -3,10 +3,13 @@
  * and share inputs at the start, and add up the figures by which they decide. */
 #include <stdlib.h>
 #include <string.h>
+#include "core/file/file.h"
 #include "core/text/json_member.h"
 #include "model/tensor/dtype.h"
+#include "team/links/flight.h"
 #include "train/mesh/comm_open.h"
 #include "train/mesh/mesh.h"
+#include "train/mesh/planted.h"
 #include "train/run/internal.h"
 #include "train/run/shared_save.h"
 
@@ -29,9 +32,12 @@ enum status run_comm_open(struct train *t, struct error *err)
 {
 	struct team *team = t->job->team;
 
+	enum status st;
+
 	if (!team)
 		return STATUS_OK;
-	return on_gpu(t) ? comm_nccl_open(&t->comm, team, err) : comm_mpi_open(&t->comm, team, err);
+	st = on_gpu(t) ? comm_nccl_open(&t->comm, team, err) : comm_mpi_open(&t->comm, team, err);
+	return st ? st : planted_put(t->comm, err);
 }
 
 enum status run_comm_device(struct train *t, struct error *err)
@@ -245,6 +251,7 @@ enum status run_share_params(struct train *t, struct error *err)
 
 /* -- sums -- */
 
+enum { SCHEDSTAT_MAX = 200 };
 enum { FIGURES = 4 }; /* stop requests, FLOP, seconds of tuning, shards of a checkpoint that are written */
 
 /* `values`: the figures, then the loss of each pack of the step, or the sum of this rank's losses. */
@@ -262,17 +269,75 @@ static void put_step(const struct train *t, const struct step_figures *f, double
 		values[FIGURES + f->size.first_pack + i] = tree->loss[i];
 }
 
+/* Seconds in which this thread could run and had no CPU. 0: the kernel does not tell. */
+static double cpu_wait_s(void)
+{
+	char *text = NULL, *end;
+	size_t size;
+	double wait_ns = 0;
+
+	if (file_read(&text, &size, "/proc/thread-self/schedstat", SCHEDSTAT_MAX, NULL))
+		return 0;
+	strtod(text, &end);
+	wait_ns = strtod(end, NULL);
+	free(text);
+	return wait_ns * 1e-9;
+}
+
+void run_keep_figures(struct train *t, const struct step_figures *f)
+{
+	const struct team_facts facts = team_facts_get(t->job->board);
+	const double waited_s = cpu_wait_s();
+
+	t->own = (struct rank_figures){.step_s = f->step_s,
+				       .drain_s = f->comm_s,
+				       .compute_s = f->part.forward_s + f->part.backward_s + f->optimiser_s,
+				       .rows_s = f->wait_s,
+				       .save_s = f->save_s,
+				       .cpu_wait_s = waited_s - t->cpu_wait_s,
+				       .tokens = (double)f->own_tokens,
+				       .clock_hz = facts.clock_hz,
+				       .slowed_share = facts.slowed_share,
+				       .link_rate = facts.link_rate,
+				       .tensor_share = facts.tensor_share,
+				       .memory_share = facts.memory_share,
+				       .sm_share = facts.sm_share};
+	t->cpu_wait_s = waited_s;
+}
+
+/* Takes the figures of the step before. */
+static enum status take_figures(struct train *t, const double *all, struct error *err)
+{
+	const struct rank_figures *figures = (const struct rank_figures *)(const void *)all;
+	enum status st = STATUS_OK;
+
+	if (!t->window.figures)
+		st = rank_window_make(&t->window, t->mesh.size, err);
+	if (st || !(figures->step_s > 0)) /* this is the first step */
+		return st;
+	rank_window_add(&t->window, figures);
+	st = rank_account_make(&t->account, &t->window, err);
+	if (!st && t->account.late.rank >= 0)
+		t->late = t->account.late;
+	return st;
+}
+
 enum status run_sum_step(struct train *t, struct step_figures *f, double *loss, struct error *err)
 {
 	const uint64_t losses = t->mesh.each_pack ? f->size.packs : 1;
-	double *values = calloc(FIGURES + losses, sizeof(*values));
+	double *values = calloc(FIGURES + losses + (size_t)t->mesh.size * RANK_FIGURES, sizeof(*values));
+	double own[RANK_FIGURES];
 	enum status st;
 
 	if (!values)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for the losses of a step");
 	put_step(t, f, *loss, values);
-	st = comm_sum(t->comm, values, FIGURES + losses, err);
+	memcpy(own, &t->own, sizeof(own));
+	st = comm_sum_each(t->comm, values, FIGURES + losses, own, RANK_FIGURES, values + FIGURES + losses,
+			   err);
+	if (!st)
+		st = take_figures(t, values + FIGURES + losses, err);
 	*loss = 0;
 	for (uint64_t i = 0; i < losses; i++)
 		*loss += values[FIGURES + i];

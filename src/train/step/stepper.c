@@ -202,7 +202,6 @@ static enum status place(struct stepper *s, const struct shape *shape, const str
 					c->training.bucket_cap_mb * 0x1p20, updates_by_layer(s, c), err);
 	if (!st)
 		st = saved_create(&s->saved, s->model, recompute_of(&c->training), err);
-	s->saved.mlp_tile = (int64_t)c->training.mlp_tile;
 	s->saved.offload = c->training.recompute == CONFIG_RECOMPUTE_OFFLOAD;
 	s->placed = arena_mark(&s->arena);
 	s->host_placed = arena_mark(&s->host);
