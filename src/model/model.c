@@ -174,6 +174,7 @@ enum status model_create(struct model **out, const struct shape *shape, const st
 	m->inference = options->inference;
 	m->storage = options->storage;
 	m->separate = options->separate;
+	m->offload_states = options->offload_states;
 	m->positions = options->positions;
 	m->params.format = options->states;
 	m->owners = options->owners > 1 ? options->owners : 1;
@@ -277,7 +278,8 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 	m->extended = can_extend(m, back);
 	if (m->extended && !m->lora.save) /* the blocks hold all copies */
 		live = flat;
-	st = params_place(&m->params, back->arena, flat, live, !m->inference, err);
+	st = params_place(&m->params, back->arena, m->offload_states ? back->host : NULL, flat, live,
+			  !m->inference, err);
 
 	if (!st)
 		st = slots_place(m, back, err);
@@ -291,17 +293,34 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 	return st || !m->extended ? st : list_live(m, err);
 }
 
+/* Copies the loaded weights to their place in host memory, and makes their live copy. The memory to which
+ * they were loaded is the gradient's. */
+static enum status take_loaded(struct params *p, struct backend *back, struct error *err)
+{
+	enum status st;
+
+	if (!p->loading.rows)
+		return STATUS_OK;
+	st = back->ops->convert(back, p->loading, p->live, err);
+	return st ? st : back->ops->get(back, p->loading, p->master.data, err);
+}
+
 /* The gradient, and every state that is not a weight. An 8-bit block with scale 0 is zero, whatever its
  * codes. */
 static enum status zero_flat(struct model *m, struct backend *back, struct error *err)
 {
-	enum status st = m->inference ? STATUS_OK : back->ops->zero(back, m->params.grad, err);
+	struct params *p = &m->params;
+	enum status st = m->inference ? STATUS_OK : back->ops->zero(back, p->grad, err);
 
 	for (int i = PARAMS_STATE_m; !st && !m->inference && i < PARAMS_STATE_COUNT; i++) {
-		const struct mat *state = params_state(&m->params, (enum params_state)i);
+		const struct mat *state = params_state(p, (enum params_state)i);
 
-		if (state->rows)
+		if (!state->rows)
+			continue;
+		if (!params_state_offloaded(p, (enum params_state)i))
 			st = back->ops->zero(back, *state, err);
+		else if (state->data) /* not a plan */
+			memset(state->data, 0, params_state_bytes(p, (enum params_state)i));
 	}
 	return st;
 }
@@ -363,9 +382,11 @@ enum status model_loaded(struct model *m, struct backend *back, struct error *er
 {
 	const struct mat *head = m->head.master.rows ? &m->head.master : &m->head.w;
 	const struct mat *embed = m->embed.master.rows ? &m->embed.master : &m->embed.w;
-	enum status st = zero_flat(m, back, err);
+	enum status st = take_loaded(&m->params, back, err);
 
 	slots_drop(&m->slots);
+	if (!st)
+		st = zero_flat(m, back, err);
 	if (!st)
 		st = put_rope(m, back, err);
 	for (int64_t i = 0; !st && m->extended && i < blocks_of(m); i++)
@@ -416,7 +437,7 @@ enum status model_refresh(struct model *m, struct backend *back, struct error *e
 				      : refresh_range(m, back, 0, m->live_count, err);
 	if (m->full)
 		slots_drop(&m->slots); /* of transposed weights */
-	if (p->live.rows)
+	if (p->live.rows && !params_state_offloaded(p, PARAMS_STATE_master))
 		st = back->ops->convert(back, p->master, p->live, err);
 	for (int64_t i = 0; !st && m->fp8 && i < m->shape.layers; i++)
 		st = of_maps(&m->layer[i], back, linear_quantize, err);

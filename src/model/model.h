@@ -18,6 +18,7 @@ struct model_options {
 	bool inference;			/* allocate neither gradient nor moments */
 	int64_t positions;		/* length of the longest sequence */
 	struct params_format states;	/* of what is trained */
+	bool offload_states;		/* to back->host; for training */
 	/* For inference: matrices that this file has in quantized blocks (Q8_0, Q4_0, Q4_1) stay quantized,
 	 * and if the back end is invariant, matrices in BF16 and F16 keep their type. NULL: all weights
 	 * become numbers of the back end's type. It must outlive model_place. */
@@ -36,7 +37,7 @@ struct model_options {
 struct model {
 	struct shape shape;
 	struct peft_config lora; /* rank 0: no adapter */
-	bool full, inference, separate, fp8;
+	bool full, inference, separate, fp8, offload_states;
 	struct storage storage;
 	struct mat
 		overflows; /* FP8 only: I32 [1, layers * LAYER_OVERFLOWS], linear->overflows of all layers */
@@ -106,7 +107,10 @@ struct layer_fp8 {
  * arena_reset. */
 struct saved {
 	enum recompute mode;
+	/* With FULL: the inputs of layers are in host memory (model/decoder/inputs.h). Set by the caller. */
+	bool offload;
 	struct layer_saved *layer; /* [layers] */
+	struct mat *host;	   /* [layers]: the inputs in host memory, with offload */
 	struct layer_fp8 *fp8;	   /* [layers] */
 	struct mat out;		   /* output of the last layer */
 	struct mat dx; /* unless the pass is forward_only: gradient of `out`, then of each input */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "model/backend/cost.h"
 #include "model/decoder/head.h"
+#include "model/decoder/inputs.h"
 #include "model/tensor/fp8.h"
 #include "model/tensor/matrix.h"
 
@@ -11,7 +12,8 @@ enum status saved_create(struct saved *saved, const struct model *m, enum recomp
 	*saved = (struct saved){.mode = mode};
 	saved->layer = calloc((size_t)m->shape.layers, sizeof(*saved->layer));
 	saved->fp8 = calloc((size_t)m->shape.layers, sizeof(*saved->fp8));
-	if (!saved->layer || !saved->fp8)
+	saved->host = calloc((size_t)m->shape.layers, sizeof(*saved->host));
+	if (!saved->layer || !saved->fp8 || !saved->host)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for a table of layers");
 	return STATUS_OK;
@@ -21,6 +23,7 @@ void saved_release(struct saved *saved)
 {
 	free(saved->layer);
 	free(saved->fp8);
+	free(saved->host);
 	*saved = (struct saved){0};
 }
 
@@ -219,7 +222,9 @@ static enum status place_field(const struct pass *p, const struct field *f, bool
 		m.rows *= ATTENTION_LSE_ROOM;
 	for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++) {
 		m.cols = f->cols + tail_of(p->model, f->at);
-		if (f->cols && (kept || layer == 0))
+		if (p->saved->offload && f->at == offsetof(struct layer_saved, x))
+			st = inputs_place(p, layer, &m, err);
+		else if (f->cols && (kept || layer == 0))
 			st = arena_mat(back->arena, kept ? MEM_SAVED : MEM_SCRATCH, &m, f->name, err);
 		m.cols = f->cols;
 		*field_of(&p->saved->layer[layer], f) = m;
@@ -316,10 +321,10 @@ static enum status check_pass(const struct pass *p, struct error *err)
 }
 
 /* Whether the work is independent of the step, so that a device may repeat it as a graph. The caller's own
- * work between layers is in no graph. */
+ * work between layers is in no graph, nor are the copies of lanes. */
 static bool repeats(const struct pass *p)
 {
-	return p->back->ops->span && !p->dropout && !p->layer_done;
+	return p->back->ops->span && !p->dropout && !p->layer_done && !p->saved->offload;
 }
 
 static enum status in_span(const struct pass *p, enum status (*run)(void *, struct error *), void *arg,
@@ -367,6 +372,8 @@ static enum status layers_forward(void *arg, struct error *err)
 	for (int64_t i = 0; !st && i < layers; i++) {
 		st = slots_use(p->model, p->back, i, i + 1 < layers ? i + 1 : -1, err);
 		if (!st)
+			st = inputs_forward(p, i, err);
+		if (!st)
 			st = layer_forward(&run, &p->model->layer[i], &saved[i],
 					   i + 1 < layers ? saved[i + 1].x : p->saved->out, err);
 		if (!st)
@@ -389,24 +396,6 @@ enum status model_forward(const struct pass *p, struct error *err)
 	return st;
 }
 
-static bool layer_is_trained(const struct layer *l)
-{
-	return linear_is_trained(&l->qkv) || linear_is_trained(&l->o) || linear_is_trained(&l->gate_up) ||
-	       linear_is_trained(&l->down) || l->norm1.grad.rows;
-}
-
-/* The lowest layer that the backward pass reaches; the number of layers if only the head is trained. */
-static int64_t lowest_trained(const struct model *m)
-{
-	int64_t layer = 0;
-
-	if (m->embed.grad.rows)
-		return 0;
-	while (layer < m->shape.layers && !layer_is_trained(&m->layer[layer]))
-		layer++;
-	return layer;
-}
-
 static enum status layers_backward(void *arg, struct error *err)
 {
 	const struct span_run *r = arg;
@@ -420,8 +409,12 @@ static enum status layers_backward(void *arg, struct error *err)
 
 		st = slots_use(p->model, p->back, i, i > lowest ? i - 1 : -1, err);
 		if (!st)
+			st = inputs_backward(p, i, err);
+		if (!st)
 			st = layer_backward(&run, &p->model->layer[i], &p->saved->layer[i], r->dx,
 					    input_wanted, err);
+		if (!st)
+			st = inputs_done(p, i, err);
 		if (!st)
 			st = slots_done(p->model, p->back, i, err);
 		if (!st && p->layer_done)

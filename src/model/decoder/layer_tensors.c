@@ -126,7 +126,7 @@ static enum status place(struct model *m, struct backend *back, struct weight *w
 	whole = *param;
 	whole.rows = rows;
 	whole.cols = cols;
-	w->master = params_view(&m->params.master, &whole);
+	w->master = params_view(m->params.loading.rows ? &m->params.loading : &m->params.master, &whole);
 	if (!m->inference)
 		w->grad = params_view(&m->params.grad, &whole);
 	w->w = m->params.live.rows ? params_view(&m->params.live, &whole) : w->master;

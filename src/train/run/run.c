@@ -99,6 +99,9 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		f->wait_s += wait_s;
 		f->own_tokens += !st ? (uint64_t)b->tokens : 0;
 		t->stepper.last = i + 1 == f->size.micro_batches;
+		t->stepper.rate = f->rate;
+		if (!st && t->stepper.last && stepper_updates_early(&t->stepper))
+			st = checkpoint_writer_wait(t->writer, err);
 		if (!st)
 			st = stepper_micro(&t->stepper, b, step, f->size.targets, &f->part, err);
 		note_work(t, false);
@@ -108,8 +111,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	if (!st)
 		st = prefetch_next_step(t, &f->wait_s, err);
 	t1 = clock_now_s();
-	if (!st &&
-	    !t->host_params.copies) /* the writer reads the parameters that the optimizer changes next */
+	if (!st && t->host_params.lent) /* the writer reads the parameters that the optimizer changes next */
 		st = checkpoint_writer_wait(t->writer, err);
 	else if (!st)
 		checkpoint_writer_taken(t->writer);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "core/file/file.h"
 #include "core/text/json_member.h"
+#include "model/tensor/dtype.h"
 #include "team/links/flight.h"
 #include "train/mesh/comm_open.h"
 #include "train/mesh/mesh.h"
@@ -200,6 +201,34 @@ static struct mat words_of(const struct mat *state, uint64_t bytes)
 	return (struct mat){.data = state->data, .rows = 1, .cols = words, .ld = words, .dtype = DTYPE_F32};
 }
 
+/* A state in host memory is sent through the memory of the gradient. */
+static enum status share_offloaded(struct train *t, const struct mat *state, uint64_t bytes,
+				   struct error *err)
+{
+	const struct mat *grad = &t->stepper.model->params.grad;
+	const uint64_t room = dtype_bytes(grad->dtype, (uint64_t)grad->cols) / sizeof(float) * sizeof(float);
+	struct backend *back = &t->stepper.back;
+	enum status st = STATUS_OK;
+
+	for (uint64_t at = 0; !st && at < bytes; at += room) {
+		const uint64_t part = bytes - at < room ? bytes - at : room;
+		const struct mat piece = {.data = grad->data,
+					  .rows = 1,
+					  .cols = (int64_t)part,
+					  .ld = (int64_t)part,
+					  .dtype = DTYPE_U8};
+
+		st = back->ops->put(back, piece, (const uint8_t *)state->data + at, err);
+		if (!st)
+			st = t->comm->ops->broadcast(t->comm, words_of(&piece, part), err);
+		if (!st)
+			st = t->comm->ops->wait(t->comm, err);
+		if (!st)
+			st = back->ops->get(back, piece, (uint8_t *)state->data + at, err);
+	}
+	return st;
+}
+
 enum status run_share_params(struct train *t, struct error *err)
 {
 	struct params states = t->stepper.model->params;
@@ -207,12 +236,17 @@ enum status run_share_params(struct train *t, struct error *err)
 
 	for (int i = 0; t->comm && !st && i < PARAMS_STATE_COUNT; i++) {
 		const uint64_t bytes = params_state_bytes(&states, (enum params_state)i);
+		const struct mat *state = params_state(&states, (enum params_state)i);
 
-		if (bytes)
-			st = t->comm->ops->broadcast(
-				t->comm, words_of(params_state(&states, (enum params_state)i), bytes), err);
+		if (bytes && params_state_offloaded(&states, (enum params_state)i))
+			st = share_offloaded(t, state, bytes, err);
+		else if (bytes)
+			st = t->comm->ops->broadcast(t->comm, words_of(state, bytes), err);
 	}
-	return st || !t->comm ? st : t->comm->ops->wait(t->comm, err);
+	if (!st && t->comm)
+		st = t->comm->ops->wait(t->comm, err);
+	/* the other ranks have no copy yet that GEMMs read */
+	return st || !t->comm ? st : host_params_put_live(&states, &t->stepper.back, err);
 }
 
 /* -- sums -- */

@@ -15,6 +15,15 @@ struct optimiser optimiser_of(const struct config_training *t)
 	};
 }
 
+struct states states_of(struct params *p)
+{
+	struct states s = {0};
+
+	for (int i = 0; i < PARAMS_STATE_COUNT; i++)
+		s.of[i] = *params_state(p, (enum params_state)i);
+	return s;
+}
+
 /* Elements [begin, begin + count) of a flat vector; absent if the vector is. */
 static struct mat part(const struct mat *flat, size_t begin, size_t count)
 {
@@ -24,46 +33,86 @@ static struct mat part(const struct mat *flat, size_t begin, size_t count)
 	return m;
 }
 
-/* The operands of table entries [first, next), of which 8-bit moments allow one. */
-static struct adamw_part part_of(struct params *p, int first, int next)
+static struct mat state_part(const struct states *s, enum params_state which, size_t begin, size_t count)
 {
-	const struct param *one = &p->table[first];
-	const size_t end = next < p->count ? p->table[next].offset : p->length, count = end - one->offset;
+	return part(&s->of[which], begin - s->first[which], count);
+}
+
+/* The operands of elements [begin, end), which begin in entry `one`. */
+static struct adamw_part part_of(const struct params *p, const struct states *s, const struct param *one,
+				 size_t begin, size_t end)
+{
+	const size_t count = end - begin, into = begin - one->offset;
 	const bool codes = p->format.moments == MOMENTS_8BIT && !one->is_small;
 	const bool small = p->format.moments == MOMENTS_8BIT && one->is_small;
-	const size_t blocks = codes ? params_range(p, one, PARAMS_STATE_m_scale).count : 0;
 	struct adamw_part out = {
-		.g = part(&p->grad, one->offset, count),
-		.m = small ? part(&p->m_small, one->state, count) : part(&p->m, one->offset, count),
-		.v = small ? part(&p->v_small, one->state, count) : part(&p->v, one->offset, count),
-		.w = part(&p->master, one->offset, count),
-		.rest = part(&p->rest, one->offset, count),
-		.first = one->offset,
+		.g = part(&p->grad, begin, count),
+		.w = state_part(s, PARAMS_STATE_master, begin, count),
+		.rest = s->of[PARAMS_STATE_rest].rows ? state_part(s, PARAMS_STATE_rest, begin, count)
+						      : (struct mat){0},
+		.first = begin,
 	};
 
+	if (small) {
+		out.m = state_part(s, PARAMS_STATE_m_small, one->state + into, count);
+		out.v = state_part(s, PARAMS_STATE_v_small, one->state + into, count);
+		return out;
+	}
+	out.m = state_part(s, PARAMS_STATE_m, begin, count);
+	out.v = state_part(s, PARAMS_STATE_v, begin, count);
 	if (codes) {
-		out.m_scale = part(&p->m_scale, one->state, blocks);
-		out.v_scale = part(&p->v_scale, one->state, blocks);
+		const size_t first = one->state + into / ADAMW_BLOCK;
+		const size_t blocks = (count + ADAMW_BLOCK - 1) / ADAMW_BLOCK;
+
+		out.m_scale = state_part(s, PARAMS_STATE_m_scale, first, blocks);
+		out.v_scale = state_part(s, PARAMS_STATE_v_scale, first, blocks);
 	}
 	return out;
 }
 
-/* The end of the entries that one call steps: adjacent ones of equal decay. Blocks of 8-bit moments do not
- * cross tensors, so each tensor has its own call. */
-static int end_of(const struct params *p, int first)
+static size_t end_of_entry(const struct params *p, int i)
 {
-	int next = first + 1;
-
-	while (p->format.moments != MOMENTS_8BIT && next < p->count &&
-	       p->table[next].decay == p->table[first].decay)
-		next++;
-	return next;
+	return i + 1 < p->count ? p->table[i + 1].offset : p->length;
 }
 
-enum status optimiser_step(const struct optimiser *o, struct backend *back, struct params *p, double rate,
-			   uint64_t step, double *squares, struct error *err)
+/* The last entry, from `first` on, that one call steps together with it: adjacent ones of equal decay.
+ * Blocks of 8-bit moments do not cross tensors, so each tensor has its own call. */
+static int last_of_call(const struct params *p, int first, size_t end)
 {
-	struct adamw a = {
+	int last = first;
+
+	while (p->format.moments != MOMENTS_8BIT && last + 1 < p->count && p->table[last + 1].offset < end &&
+	       p->table[last + 1].decay == p->table[first].decay)
+		last++;
+	return last;
+}
+
+enum status optimiser_range(const struct optimiser *o, struct backend *back, const struct params *p,
+			    const struct states *s, size_t begin, size_t end, const struct adamw *a,
+			    struct error *err)
+{
+	struct adamw one = *a;
+	enum status st = STATUS_OK;
+	int first = 0;
+
+	while (begin < end && end_of_entry(p, first) <= begin)
+		first++;
+	while (!st && begin < end) {
+		const int last = last_of_call(p, first, end);
+		const size_t upto = end_of_entry(p, last) < end ? end_of_entry(p, last) : end;
+		const struct adamw_part operands = part_of(p, s, &p->table[first], begin, upto);
+
+		one.decay = o->decay * p->table[first].decay;
+		st = back->ops->adamw(back, &operands, &one, err);
+		begin = upto;
+		first = last + 1;
+	}
+	return st;
+}
+
+struct adamw optimiser_adamw(const struct optimiser *o, double rate, uint64_t step, const double *squares)
+{
+	return (struct adamw){
 		.lr = (float)rate,
 		.beta1 = o->beta1,
 		.beta2 = o->beta2,
@@ -75,15 +124,14 @@ enum status optimiser_step(const struct optimiser *o, struct backend *back, stru
 		.seed = o->seed,
 		.step = (uint32_t)step,
 	};
+}
+
+enum status optimiser_step(const struct optimiser *o, struct backend *back, struct params *p, double rate,
+			   uint64_t step, double *squares, struct error *err)
+{
+	const struct adamw a = optimiser_adamw(o, rate, step, squares);
+	const struct states s = states_of(p);
 	enum status st = back->ops->reduce(back, p->grad, REDUCE_SUM_SQUARES, squares, err);
 
-	for (int first = 0, next; first < p->count && !st; first = next) {
-		struct adamw_part operands;
-
-		next = end_of(p, first);
-		operands = part_of(p, first, next);
-		a.decay = o->decay * p->table[first].decay;
-		st = back->ops->adamw(back, &operands, &a, err);
-	}
-	return st;
+	return st ? st : optimiser_range(o, back, p, &s, 0, p->length, &a, err);
 }

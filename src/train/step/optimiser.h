@@ -13,6 +13,22 @@ struct optimiser {
 };
 
 struct optimiser optimiser_of(const struct config_training *t);
+
+/* Where the states are that a step changes, in memory of the device: `of` begins at element `first` of the
+ * state's vector. */
+struct states {
+	struct mat of[PARAMS_STATE_COUNT];
+	size_t first[PARAMS_STATE_COUNT];
+};
+/* The whole vectors of *p. */
+struct states states_of(struct params *p);
+/* The numbers of step `step` (from 1), but for the decay. */
+struct adamw optimiser_adamw(const struct optimiser *o, double rate, uint64_t step, const double *squares);
+/* Steps elements [begin, end) of the flat vector. With 8-bit moments each border is that of a tensor or a
+ * multiple of ADAMW_BLOCK elements behind its begin. */
+enum status optimiser_range(const struct optimiser *o, struct backend *back, const struct params *p,
+			    const struct states *s, size_t begin, size_t end, const struct adamw *a,
+			    struct error *err);
 /*
  * Makes step number `step` (from 1) with learning rate `rate`. *squares, in device memory, must be 0 before
  * the call; the sum of the gradient's squares is added to it. The gradient is scaled by min(1, max_norm /

@@ -9,10 +9,13 @@
 #include "core/clock.h"
 #include "model/backend/cost.h"
 #include "model/backend/plan_backend.h"
+#include "model/decoder/layer_tensors.h"
+#include "model/tensor/matrix.h"
 #include "model/tensor/fp8.h"
 #include "train/mesh/mesh.h"
 
-enum { SUM_LOSS, SUM_SQUARES, SUMS };
+/* LAYERS: squares of the layers whose gradient is complete, for updates before the pass has ended. */
+enum { SUM_LOSS, SUM_SQUARES, SUM_LAYERS, SUMS };
 
 static enum recompute recompute_of(const struct config_training *t)
 {
@@ -20,6 +23,7 @@ static enum recompute recompute_of(const struct config_training *t)
 		[CONFIG_RECOMPUTE_NONE] = RECOMPUTE_NONE,
 		[CONFIG_RECOMPUTE_CHEAP] = RECOMPUTE_CHEAP,
 		[CONFIG_RECOMPUTE_FULL] = RECOMPUTE_FULL,
+		[CONFIG_RECOMPUTE_OFFLOAD] = RECOMPUTE_FULL,
 		/* If memory_fit_settle was not called, memory does not matter. */
 		[CONFIG_RECOMPUTE_AUTO] = RECOMPUTE_NONE,
 	};
@@ -46,7 +50,7 @@ static unsigned targets_of(const struct opt_words *words)
 	return words->count ? targets : all;
 }
 
-static struct params_format states_of(const struct config_training *t)
+static struct params_format format_of(const struct config_training *t)
 {
 	static const enum moments moments[] = {
 		[CONFIG_ADAMW] = MOMENTS_F32,
@@ -94,7 +98,8 @@ static struct model_options stepper_model_options(const struct config *c, struct
 				      .full = !c->has_lora,
 				      .storage = storage_of(&c->model),
 				      .separate = c->training.adapters == CONFIG_ADAPTERS_SEPARATE,
-				      .states = states_of(&c->training),
+				      .states = format_of(&c->training),
+				      .offload_states = c->training.offload == CONFIG_OFFLOAD_OPTIMIZER,
 				      .positions = (int64_t)c->data.max_seq_length};
 }
 
@@ -165,10 +170,18 @@ static enum status make_buckets(struct stepper *s, const struct config *c, struc
 		       : STATUS_OK;
 }
 
+/* Clipping needs the norm of the whole gradient, and ranks add their gradients first. */
+static bool updates_by_layer(const struct stepper *s, const struct config *c)
+{
+	return s->optimiser.max_norm <= 0 && c->place.ranks <= 1 && !s->each_pack;
+}
+
 static enum status place(struct stepper *s, const struct shape *shape, const struct config *c,
 			 struct error *err)
 {
 	enum status st = create_model(s, shape, c, err);
+
+	s->back.host = &s->host;
 
 	s->optimiser = optimiser_of(&c->training);
 	s->seed = c->training.seed;
@@ -185,8 +198,13 @@ static enum status place(struct stepper *s, const struct shape *shape, const str
 	if (!st)
 		st = workspace_lists(&s->back, most_rows(c), err);
 	if (!st)
+		st = host_states_create(&s->states, &s->model->params, &s->arena, shape->layers,
+					c->training.bucket_cap_mb * 0x1p20, updates_by_layer(s, c), err);
+	if (!st)
 		st = saved_create(&s->saved, s->model, recompute_of(&c->training), err);
+	s->saved.offload = c->training.recompute == CONFIG_RECOMPUTE_OFFLOAD;
 	s->placed = arena_mark(&s->arena);
+	s->host_placed = arena_mark(&s->host);
 	return st;
 }
 
@@ -206,6 +224,13 @@ static enum status clear_sums(struct stepper *s, struct error *err)
 static enum status phase(struct stepper *s, enum gpu_phase which, struct error *err)
 {
 	return s->back.kind == BACKEND_GPU ? gpu_backend_phase(&s->back, which, err) : STATUS_OK;
+}
+
+/* Ends the use of the memory of a pass. */
+static void release_pass(struct stepper *s)
+{
+	arena_reset(&s->arena, &s->placed);
+	arena_reset(&s->host, &s->host_placed);
 }
 
 static struct pass pass_of(struct stepper *s, const struct batch *b, uint64_t step, bool training)
@@ -239,6 +264,20 @@ static enum status largest_batch(struct batch *b, struct step_size size, struct 
 	return STATUS_OK;
 }
 
+/* Step number `step` (from 1) of the optimizer. */
+static enum status step_params(struct stepper *s, double rate, uint64_t step, double *squares,
+			       struct error *err)
+{
+	struct backend *back = &s->back;
+	const struct adamw a = optimiser_adamw(&s->optimiser, rate, step, squares);
+	enum status st;
+
+	if (!s->states.params)
+		return optimiser_step(&s->optimiser, back, &s->model->params, rate, step, squares, err);
+	st = back->ops->reduce(back, s->model->params.grad, REDUCE_SUM_SQUARES, squares, err);
+	return st ? st : host_states_update(&s->states, &s->optimiser, back, &a, -1, err);
+}
+
 static enum status plan_training(struct stepper *s, const struct batch *b, struct error *err)
 {
 	struct batch placed = {0};
@@ -253,8 +292,8 @@ static enum status plan_training(struct stepper *s, const struct batch *b, struc
 	if (!st)
 		st = model_backward(&p, 1, NULL, err);
 	s->backward = s->back.cost;
-	arena_reset(&s->arena, &s->placed);
-	return st ? st : optimiser_step(&s->optimiser, &s->back, &s->model->params, 0, 1, NULL, err);
+	release_pass(s);
+	return st ? st : step_params(s, 0, 1, NULL, err);
 }
 
 static enum status evaluate(struct stepper *s, const struct batch *b, struct error *err)
@@ -267,7 +306,7 @@ static enum status evaluate(struct stepper *s, const struct batch *b, struct err
 		st = model_forward(&p, err);
 	if (!st)
 		st = model_loss(&p, sum_at(s, SUM_LOSS), err);
-	arena_reset(&s->arena, &s->placed);
+	release_pass(s);
 	return st;
 }
 
@@ -356,7 +395,8 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 	return st ? st : plan_passes(s, trained, evaluated, err);
 }
 
-static enum status open_cpu(struct stepper *s, size_t bytes, unsigned threads, struct error *err)
+static enum status open_cpu(struct stepper *s, size_t bytes, size_t pinned, unsigned threads,
+			    struct error *err)
 {
 	const struct cpu_options options = {.threads = threads};
 
@@ -364,7 +404,36 @@ static enum status open_cpu(struct stepper *s, size_t bytes, unsigned threads, s
 		return error_errno(err, ENOMEM, "%.3g GB of memory, as planned (assay train CONFIG --plan)",
 				   (double)bytes * 1e-9);
 	s->arena = (struct arena){.base = s->memory, .size = bytes};
+	if (pinned && posix_memalign(&s->own_host, ARENA_ALIGN, pinned))
+		return error_errno(err, ENOMEM, "%.3g GB of memory, as planned (assay train CONFIG --plan)",
+				   (double)pinned * 1e-9);
+	s->host = (struct arena){.base = s->own_host, .size = pinned};
 	return cpu_backend_create(&s->back, &options, &s->arena, err);
+}
+
+/* What to change if host memory cannot be pinned. */
+static const char *host_knobs(const struct config *c)
+{
+	const bool inputs = c->training.recompute == CONFIG_RECOMPUTE_OFFLOAD;
+
+	return inputs && c->training.offload ? "recompute: full, offload: none or data: max_seq_length"
+	       : inputs ? "recompute: full, per_device_train_batch_size or data: max_seq_length"
+			: "offload: none, optim: adamw_8bit or master_weights: split";
+}
+
+static enum status pin(struct stepper *s, const struct config *c, size_t bytes, struct error *err)
+{
+	struct error why = {0};
+	enum status st;
+
+	s->back.host = &s->host;
+	st = gpu_backend_pin(&s->back, bytes, &why);
+	return st ? error_set_cause(
+			    err, st, why.cause,
+			    "%s; the plan needs that much (assay train CONFIG --plan); to need less, change "
+			    "training: %s",
+			    why.text, host_knobs(c))
+		  : STATUS_OK;
 }
 
 static enum status open_gpu(struct stepper *s, const struct config *c, int64_t rows, size_t bytes,
@@ -397,9 +466,11 @@ static enum status open_gpu(struct stepper *s, const struct config *c, int64_t r
 	return st ? error_set_cause(
 			    err, st, why.cause,
 			    "%s; the plan needs %.3g GB of GPU memory (assay train CONFIG --plan); to need "
-			    "less, change training: per_device_train_batch_size, recompute: full or data: "
+			    "less, change training: per_device_train_batch_size, recompute: %s%s or data: "
 			    "max_seq_length",
-			    why.text, (double)bytes * 1e-9)
+			    why.text, (double)bytes * 1e-9,
+			    c->training.recompute >= CONFIG_RECOMPUTE_FULL ? "offload" : "full",
+			    c->has_lora || c->training.offload ? "" : ", offload: optimizer")
 		  : STATUS_OK;
 }
 
@@ -408,14 +479,16 @@ enum status stepper_create(struct stepper *s, const struct shape *shape, const s
 {
 	struct stepper plan;
 	enum status st = stepper_plan(&plan, shape, c, threads, err);
-	size_t bytes = plan.arena.peak;
+	size_t bytes = plan.arena.peak, pinned = plan.host.peak;
 
 	stepper_release(&plan);
 	*s = (struct stepper){0};
 	if (st)
 		return st;
 	st = c->training.device == CONFIG_DEVICE_GPU ? open_gpu(s, c, stepper_size(c).tokens, bytes, err)
-						     : open_cpu(s, bytes, threads, err);
+						     : open_cpu(s, bytes, pinned, threads, err);
+	if (!st && c->training.device == CONFIG_DEVICE_GPU)
+		st = pin(s, c, pinned, err);
 	return st ? st : place(s, shape, c, err);
 }
 
@@ -432,6 +505,7 @@ void stepper_rest(struct stepper *s)
 void stepper_release(struct stepper *s)
 {
 	saved_release(&s->saved);
+	host_states_release(&s->states);
 	gradient_tree_release(&s->tree);
 	buckets_release(&s->buckets);
 	model_release(s->model);
@@ -440,6 +514,7 @@ void stepper_release(struct stepper *s)
 	else if (s->memory)
 		cpu_backend_release(&s->back);
 	free(s->memory);
+	free(s->own_host);
 	*s = (struct stepper){0};
 }
 
@@ -474,6 +549,29 @@ static enum status sum_layer(void *arg, int64_t layer, struct error *err)
 	return buckets_sum(&s->buckets, s->comm, &s->model->params.grad, layer, err);
 }
 
+bool stepper_updates_early(const struct stepper *s)
+{
+	return s->states.params && s->states.by_layer;
+}
+
+/* Steps a layer whose gradient is complete. If a number of a gradient so far is not finite, it changes
+ * nothing, like the layers below. */
+static enum status step_layer(void *arg, int64_t layer, struct error *err)
+{
+	struct stepper *s = arg;
+	const struct params *p = &s->model->params;
+	const struct adamw a = optimiser_adamw(&s->optimiser, s->rate, s->early_step, sum_at(s, SUM_LAYERS));
+	const size_t begin = buckets_layer_begin(p, layer);
+	const size_t end = layer + 1 < s->model->shape.layers ? buckets_layer_begin(p, layer + 1)
+							      : params_find(p, NAME_NORM)->offset;
+	struct mat grad = mat_cols(&p->grad, (int64_t)begin, (int64_t)(end - begin));
+	enum status st;
+
+	grad.ld = grad.cols;
+	st = s->back.ops->reduce(&s->back, grad, REDUCE_SUM_SQUARES, sum_at(s, SUM_LAYERS), err);
+	return st ? st : host_states_update(&s->states, &s->optimiser, &s->back, &a, layer, err);
+}
+
 /* Moves gradient and loss of the pack that was just computed to the tree. */
 static enum status take_pack(struct stepper *s, struct error *err)
 {
@@ -501,7 +599,13 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	if (s->last && s->buckets.count > 1 && !s->each_pack) {
 		p.layer_done = sum_layer;
 		p.layer_done_arg = s;
+	} else if (s->last && stepper_updates_early(s)) {
+		s->early_step = step + 1;
+		p.layer_done = step_layer;
+		p.layer_done_arg = s;
 	}
+	if (!st && s->last)
+		st = host_states_begin(&s->states, &s->back, err);
 	if (!st)
 		st = phase(s, GPU_PHASE_FORWARD, err);
 	if (!st)
@@ -513,7 +617,7 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 		st = phase(s, GPU_PHASE_BACKWARD, err);
 	if (!st && b->targets)
 		st = model_backward(&p, (float)(1.0 / (double)targets), sum_at(s, SUM_LOSS), err);
-	arena_reset(&s->arena, &s->placed);
+	release_pass(s);
 	if (!st && s->each_pack)
 		st = take_pack(s, err);
 	flop = s->back.cost.flop - s->back.cost.again;
@@ -557,8 +661,7 @@ enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *l
 	if (!st)
 		st = phase(s, GPU_PHASE_OPTIMISER, err);
 	if (!st)
-		st = optimiser_step(&s->optimiser, back, &s->model->params, rate, step + 1,
-				    sum_at(s, SUM_SQUARES), err);
+		st = step_params(s, rate, step + 1, sum_at(s, SUM_SQUARES), err);
 	if (!st)
 		st = model_refresh(s->model, back, err);
 	if (!st)
