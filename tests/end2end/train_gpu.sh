@@ -93,7 +93,7 @@ ok "to the last digit those of the same numbers in BF16" proof
 ok "its plan has two slots" expect 0 train gpu4.yaml --plan
 ok "by their name" says '^  slots ' out
 ok "float32 with weights in 4 bits is refused" expect 2 train single4.yaml --out single4
-ok "by name" says 'load_in_4bit needs precision: bf16 on a GPU' err
+ok "by name" says 'load_in_4bit needs precision: bf16 or fp8 on a GPU' err
 
 # What the driver's counters say of the card stands beside each step, and over the steps beside the results.
 sed 's/"5": 0/"5": 62/' "$FAKE_NVML_FILE" > busy.json

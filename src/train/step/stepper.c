@@ -436,6 +436,14 @@ static enum status pin(struct stepper *s, const struct config *c, size_t bytes, 
 		  : STATUS_OK;
 }
 
+/* The next level of recomputation that takes less GPU memory; "": there is none. */
+static const char *recompute_knob(const struct config_training *t)
+{
+	return t->recompute < CONFIG_RECOMPUTE_FULL    ? "recompute: full, "
+	       : t->recompute == CONFIG_RECOMPUTE_FULL ? "recompute: offload, "
+						       : "";
+}
+
 static enum status open_gpu(struct stepper *s, const struct config *c, int64_t rows, size_t bytes,
 			    struct error *err)
 {
@@ -466,11 +474,9 @@ static enum status open_gpu(struct stepper *s, const struct config *c, int64_t r
 	return st ? error_set_cause(
 			    err, st, why.cause,
 			    "%s; the plan needs %.3g GB of GPU memory (assay train CONFIG --plan); to need "
-			    "less, change training: per_device_train_batch_size, recompute: %s%s or data: "
-			    "max_seq_length",
-			    why.text, (double)bytes * 1e-9,
-			    c->training.recompute >= CONFIG_RECOMPUTE_FULL ? "offload" : "full",
-			    c->has_lora || c->training.offload ? "" : ", offload: optimizer")
+			    "less, change training: %s%sper_device_train_batch_size or data: max_seq_length",
+			    why.text, (double)bytes * 1e-9, recompute_knob(t),
+			    c->has_lora || c->training.offload ? "" : "offload: optimizer, ")
 		  : STATUS_OK;
 }
 
