@@ -175,6 +175,8 @@ enum status model_create(struct model **out, const struct shape *shape, const st
 	m->separate = options->separate;
 	m->positions = options->positions;
 	m->params.format = options->states;
+	if (options->shards.ranks > 1 && options->shards.stage)
+		m->shards = options->shards;
 	m->owners = options->owners > 1 ? options->owners : 1;
 	m->blocks = options->blocks;
 	if (options->lora)
@@ -262,6 +264,14 @@ static enum status place_overflows(struct model *m, struct backend *back, struct
 	return st;
 }
 
+/* What is divided of the trained parameters. Adapters are small, so only their moments are. */
+static struct params_shards shards_of(const struct model *m, bool has_live)
+{
+	return (struct params_shards){.rank = m->shards.rank,
+				      .ranks = m->shards.ranks,
+				      .master = m->shards.ranks && m->full && has_live};
+}
+
 enum status model_place(struct model *m, struct backend *back, struct error *err)
 {
 	const enum dtype flat = back->dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
@@ -276,8 +286,8 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 	m->extended = can_extend(m, back);
 	if (m->extended && !m->lora.save) /* the blocks hold all copies */
 		live = flat;
+	m->params.shards = shards_of(m, live != flat);
 	st = params_place(&m->params, back->arena, flat, live, !m->inference, err);
-
 	if (!st)
 		st = slots_place(m, back, err);
 	if (!st)
@@ -288,6 +298,18 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 	if (!st && m->fp8)
 		st = place_overflows(m, back, err);
 	return st || !m->extended ? st : list_live(m, err);
+}
+
+/* Weights were loaded to the gradient's memory: takes the own range, and makes the copy that GEMMs read. */
+static enum status take_master(const struct params *p, struct backend *back, struct error *err)
+{
+	const size_t begin = params_begin(p), count = params_end(p) - begin;
+	enum status st;
+
+	if (!p->shards.master)
+		return STATUS_OK;
+	st = back->ops->convert(back, p->grad, p->live, err);
+	return st ? st : back->ops->convert(back, params_cut(p, &p->grad, begin, count), p->master, err);
 }
 
 /* The gradient, and every state that is not a weight. An 8-bit block with scale 0 is zero, whatever its
@@ -362,8 +384,10 @@ enum status model_loaded(struct model *m, struct backend *back, struct error *er
 {
 	const struct mat *head = m->head.master.rows ? &m->head.master : &m->head.w;
 	const struct mat *embed = m->embed.master.rows ? &m->embed.master : &m->embed.w;
-	enum status st = zero_flat(m, back, err);
+	enum status st = take_master(&m->params, back, err);
 
+	if (!st)
+		st = zero_flat(m, back, err);
 	if (!st)
 		st = put_rope(m, back, err);
 	for (int64_t i = 0; !st && m->extended && i < blocks_of(m); i++)
@@ -413,7 +437,7 @@ enum status model_refresh(struct model *m, struct backend *back, struct error *e
 		if (m->extended)
 			return m->slots.count ? refresh_resident(m, back, err)
 					      : refresh_range(m, back, 0, m->live_count, err);
-	if (p->live.rows)
+	if (p->live.rows && !p->shards.master)
 		st = back->ops->convert(back, p->master, p->live, err);
 	for (int64_t i = 0; !st && m->fp8 && i < m->shape.layers; i++)
 		st = of_maps(&m->layer[i], back, linear_quantize, err);

@@ -11,6 +11,11 @@
 #include "model/storage/slots.h"
 #include "model/files/weights.h"
 
+struct model_shards {
+	unsigned rank, ranks, stage; /* stage: 1 to 3, as in DeepSpeed */
+	bool whole_gradient;	     /* in every stage, because packs are added along a tree */
+};
+
 struct model_options {
 	const struct peft_config *lora; /* NULL: no adapter; rank 0 with only `save` is allowed */
 	bool full;			/* train every parameter; not together with lora */
@@ -28,6 +33,9 @@ struct model_options {
 	/* For training: which layers' linear layers compute in FP8 (docs/explanation/design/fp8.md). NULL:
 	 * none. [shape.layers], lent until model_create returns. */
 	const bool *fp8;
+	/* Training on several ranks: what they divide (ZeRO). ranks 0 or 1: nothing. Lent until model_create
+	 * returns. */
+	struct model_shards shards;
 	/* How matrices of the layers are stored. E4M3_ROWS: for inference on a GPU with few_rows. BNB4: for
 	 * training with an adapter. */
 	struct storage storage;
@@ -37,6 +45,7 @@ struct model {
 	struct shape shape;
 	struct peft_config lora; /* rank 0: no adapter */
 	bool full, inference, separate, fp8;
+	struct model_shards shards;
 	struct storage storage;
 	struct mat
 		overflows; /* FP8 only: I32 [1, layers * LAYER_OVERFLOWS], linear->overflows of all layers */

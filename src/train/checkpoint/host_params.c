@@ -37,22 +37,25 @@ static void point(struct params *p, uint8_t *memory)
 	}
 }
 
-uint64_t host_params_bytes(const struct params *p)
+uint64_t host_params_bytes(const struct params *p, bool gpu)
 {
+	const struct params whole = p->border ? params_whole(p) : *p;
 	uint64_t bytes = 0;
 
+	if (p->border ? p->shards.rank : !gpu)
+		return 0;
 	for (int i = 0; i < PARAMS_STATE_COUNT; i++)
-		bytes += state_room(params_state_bytes(p, (enum params_state)i));
+		bytes += state_room(params_state_bytes(&whole, (enum params_state)i));
 	return bytes;
 }
 
 enum status host_params_create(struct host_params *m, const struct params *p, const struct backend *back,
 			       struct error *err)
 {
-	const uint64_t bytes = host_params_bytes(p);
+	const uint64_t bytes = host_params_bytes(p, back->kind == BACKEND_GPU);
 
-	*m = (struct host_params){.params = *p};
-	if (back->kind == BACKEND_CPU || !p->length)
+	*m = (struct host_params){.params = p->border ? params_whole(p) : *p, .divided = p->border};
+	if (!bytes)
 		return STATUS_OK;
 	m->memory = large_pages(bytes);
 	if (!m->memory)
@@ -93,7 +96,7 @@ static enum status copy_states(const struct host_params *m, const struct params 
 	struct params device = *p, host = m->params;
 	enum status st = STATUS_OK;
 
-	for (int i = 0; !st && m->memory && i < PARAMS_STATE_COUNT; i++)
+	for (int i = 0; !st && m->memory && !m->divided && i < PARAMS_STATE_COUNT; i++)
 		if (params_state_bytes(p, (enum params_state)i))
 			st = copy(back, params_state(&device, (enum params_state)i),
 				  params_state(&host, (enum params_state)i)->data, err);
@@ -108,7 +111,7 @@ enum status host_params_get(struct host_params *m, const struct params *p, struc
 
 enum status host_params_mark(const struct host_params *m, struct backend *back, struct error *err)
 {
-	return m->memory ? gpu_backend_mark(back, err) : STATUS_OK;
+	return m->memory && !m->divided ? gpu_backend_mark(back, err) : STATUS_OK;
 }
 
 enum status host_params_get_marked(struct host_params *m, const struct params *p, struct backend *back,

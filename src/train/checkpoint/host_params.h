@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trained parameters in host memory, for writing files: the CPU back end's own memory, or a copy of the
- * GPU's. */
+/* The trained parameters in host memory, for writing files: the CPU back end's own memory, a copy of the
+ * GPU's, or what rank 0 collects if ranks divide the states. */
 #ifndef TRAIN_CHECKPOINT_HOST_PARAMS_H
 #define TRAIN_CHECKPOINT_HOST_PARAMS_H
 #include "model/backend/ops.h"
@@ -9,11 +9,15 @@
 struct host_params {
 	struct params params; /* the table is lent; what a checkpoint holds is in host memory */
 	void *memory;	      /* owned memory of the copies; NULL: no copies */
+	/* Ranks divide the states. Rank 0 has copies of complete ones, which train/run/divided.c fills. The
+	 * functions below that copy have no effect. */
+	bool divided;
 };
 
-/* Bytes of the copies of a GPU's parameters. */
-uint64_t host_params_bytes(const struct params *p);
-/* Allocates the copies, if the device is a GPU. Owner: caller, host_params_release. */
+/* Bytes of the copies. */
+uint64_t host_params_bytes(const struct params *p, bool gpu);
+/* Allocates the copies, if the device is a GPU or if ranks divide the states. Owner: caller,
+ * host_params_release. */
 enum status host_params_create(struct host_params *m, const struct params *p, const struct backend *back,
 			       struct error *err);
 void host_params_release(struct host_params *m);

@@ -102,8 +102,8 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 	m->gpu = planned->back.kind == BACKEND_GPU;
 	if (!m->gpu && c->place.ranks > 1)
 		m->outside[MEMORY_PROGRAM] += MPI_BYTES;
+	m->outside[MEMORY_HOST_PARAMS] = host_params_bytes(&planned->model->params, m->gpu);
 	if (m->gpu) {
-		m->outside[MEMORY_HOST_PARAMS] = host_params_bytes(&planned->model->params);
 		/* the lists have room for the larger of the training and the evaluation micro-batch */
 		m->outside[MEMORY_PINNED] = gpu_backend_pinned_bytes(planned->back.lists[0].cols - 1);
 		m->outside[MEMORY_DRIVER] = DRIVER_BYTES + (by_cudnn(c) ? CUDNN_BYTES : 0);

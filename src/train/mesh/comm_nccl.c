@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "core/text/text.h"
 #include "model/gpu/backend.h"
+#include "model/tensor/dtype.h"
 #include "team/libraries/nccl.h"
 #include "team/links/flight.h"
 #include "train/mesh/comm_open.h"
@@ -38,15 +39,16 @@ static enum status check(const struct comm_nccl *n, ncclResult_t r, const char *
 static enum status begin(struct comm_nccl *n, const struct mat *x, enum team_flight_kind kind,
 			 struct error *err)
 {
+	const uint64_t bytes = dtype_bytes(x->dtype, (uint64_t)x->cols);
 	enum status st;
 
-	if (x->dtype != DTYPE_F32 || x->rows != 1)
+	if ((x->dtype != DTYPE_F32 && kind != TEAM_FLIGHT_ALL_GATHER) || x->rows != 1)
 		return error_set(err, STATUS_BUG, "collectives take one row of F32");
-	team_flight_ask(n->team->board, kind, (uint64_t)x->cols * sizeof(float), (int32_t)n->comm.layer);
+	team_flight_ask(n->team->board, kind, bytes, (int32_t)n->comm.layer);
 	team_flight_begin(n->team->board);
 	n->enqueued++;
 	n->comm.count.calls++;
-	n->comm.count.bytes += (double)x->cols * sizeof(float);
+	n->comm.count.bytes += (double)bytes;
 	st = gpu_event_record(n->ready, gpu_backend_stream(n->back), err);
 	return st ? st : gpu_stream_after(n->stream, n->ready, err);
 }
@@ -75,6 +77,85 @@ static enum status nccl_broadcast(struct comm *c, struct mat x, struct error *er
 			  call->broadcast(x.data, x.data, (size_t)x.cols, ncclFloat32, 0, n->ranks->comm,
 					  gpu_stream_raw(n->stream)),
 			  "ncclBroadcast", err);
+}
+
+/* Whether all ranks have ranges of this length. */
+static bool is_equal(const struct comm *c, const size_t *border, size_t length)
+{
+	for (unsigned r = 0; r < c->size; r++)
+		if (border[r + 1] - border[r] != length)
+			return false;
+	return true;
+}
+
+/* One reduction for each range that has elements, as one group. */
+static enum status reduce_each(const struct comm_nccl *n, float *x, const size_t *border, struct error *err)
+{
+	const struct nccl *call = team_nccl_table(n->team);
+	enum status st = check(n, call->group_start(), "ncclGroupStart", err), last;
+
+	if (st)
+		return st;
+	for (unsigned r = 0; r < n->comm.size && !st; r++)
+		if (border[r + 1] > border[r])
+			st = check(n,
+				   call->reduce(x + border[r], x + border[r], border[r + 1] - border[r],
+						ncclFloat32, ncclSum, (int)r, n->ranks->comm,
+						gpu_stream_raw(n->stream)),
+				   "ncclReduce", err);
+	last = check(n, call->group_end(), "ncclGroupEnd", st ? NULL : err);
+	return st ? st : last;
+}
+
+static enum status nccl_reduce_scatter(struct comm *c, struct mat x, const size_t *border, struct error *err)
+{
+	struct comm_nccl *n = nccl_of(c);
+	const struct nccl *call = team_nccl_table(n->team);
+	const size_t own = border[c->rank + 1] - border[c->rank];
+	float *data = x.data;
+	enum status st = begin(n, &x, TEAM_FLIGHT_REDUCE_SCATTER, err);
+
+	if (st || !is_equal(c, border, own))
+		return st ? st : reduce_each(n, data, border, err);
+	return check(n,
+		     call->reduce_scatter(data, data + border[c->rank], own, ncclFloat32, ncclSum,
+					  n->ranks->comm, gpu_stream_raw(n->stream)),
+		     "ncclReduceScatter", err);
+}
+
+static enum status broadcast_each(const struct comm_nccl *n, uint8_t *x, size_t width, const size_t *border,
+				  struct error *err)
+{
+	const struct nccl *call = team_nccl_table(n->team);
+	enum status st = check(n, call->group_start(), "ncclGroupStart", err), last;
+
+	if (st)
+		return st;
+	for (unsigned r = 0; r < n->comm.size && !st; r++)
+		if (border[r + 1] > border[r])
+			st = check(n,
+				   call->broadcast(x + border[r] * width, x + border[r] * width,
+						   (border[r + 1] - border[r]) * width, ncclInt8, (int)r,
+						   n->ranks->comm, gpu_stream_raw(n->stream)),
+				   "ncclBroadcast", err);
+	last = check(n, call->group_end(), "ncclGroupEnd", st ? NULL : err);
+	return st ? st : last;
+}
+
+static enum status nccl_all_gather(struct comm *c, struct mat x, const size_t *border, struct error *err)
+{
+	struct comm_nccl *n = nccl_of(c);
+	const struct nccl *call = team_nccl_table(n->team);
+	const size_t own = border[c->rank + 1] - border[c->rank], width = dtype_bytes(x.dtype, 1);
+	uint8_t *data = x.data;
+	enum status st = begin(n, &x, TEAM_FLIGHT_ALL_GATHER, err);
+
+	if (st || !is_equal(c, border, own))
+		return st ? st : broadcast_each(n, data, width, border, err);
+	return check(n,
+		     call->all_gather(data + border[c->rank] * width, data, own * width, ncclInt8,
+				      n->ranks->comm, gpu_stream_raw(n->stream)),
+		     "ncclAllGather", err);
 }
 
 static enum status nccl_wait(struct comm *c, struct error *err)
@@ -151,6 +232,8 @@ static void nccl_close_comm(struct comm *c)
 static const struct comm_ops nccl_ops = {
 	.name = "NCCL",
 	.all_reduce = nccl_all_reduce,
+	.reduce_scatter = nccl_reduce_scatter,
+	.all_gather = nccl_all_gather,
 	.broadcast = nccl_broadcast,
 	.wait = nccl_wait,
 	.gather = nccl_gather,

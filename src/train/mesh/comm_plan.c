@@ -2,6 +2,7 @@
 /* Communication of a plan: counts, and the time of a ring over the slowest link on its way. */
 #include <errno.h>
 #include <stdlib.h>
+#include "model/tensor/dtype.h"
 #include "train/mesh/comm_open.h"
 
 struct comm_plan {
@@ -26,7 +27,8 @@ static double slowest(const struct comm_links *l)
 static enum status count(struct comm *c, const struct mat *x, double travels)
 {
 	struct comm_plan *p = (struct comm_plan *)c;
-	const double bytes = (double)(x->rows * x->cols) * sizeof(float), rate = slowest(&p->links);
+	const double bytes = (double)dtype_bytes(x->dtype, (uint64_t)(x->rows * x->cols));
+	const double rate = slowest(&p->links);
 
 	c->count.calls++;
 	c->count.bytes += bytes;
@@ -39,6 +41,17 @@ static enum status plan_all_reduce(struct comm *c, struct mat x, struct error *e
 {
 	(void)err;
 	return count(c, &x, 2 * (double)(c->size - 1) / c->size);
+}
+
+/* A range passes all links of the ring but the one that leads away from its rank, or to it. */
+static enum status count_ranges(struct comm *c, struct mat x, const size_t *border, struct error *err)
+{
+	size_t least = (size_t)x.cols;
+
+	(void)err;
+	for (unsigned r = 0; r < c->size; r++)
+		least = border[r + 1] - border[r] < least ? border[r + 1] - border[r] : least;
+	return count(c, &x, x.cols ? 1 - (double)least / (double)x.cols : 0);
 }
 
 static enum status plan_broadcast(struct comm *c, struct mat x, struct error *err)
@@ -76,6 +89,8 @@ static void plan_close(struct comm *c)
 static const struct comm_ops plan_ops = {
 	.name = "plan",
 	.all_reduce = plan_all_reduce,
+	.reduce_scatter = count_ranges,
+	.all_gather = count_ranges,
 	.broadcast = plan_broadcast,
 	.wait = plan_wait,
 	.gather = plan_gather,

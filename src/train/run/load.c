@@ -179,6 +179,8 @@ static enum status load_checkpoint(struct train *t, struct error *err)
 		st = host_params_put(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
 	if (!st)
 		st = run_share_params(t, err);
+	if (!st)
+		st = stepper_gather(&t->stepper, err);
 	if (!st && run_writes(t))
 		log_info(t->job->log, LOG_TOPIC_RUN, "resumes from %s", t->earlier.path);
 	checkpoint_found_release(&t->earlier);
@@ -335,6 +337,7 @@ static enum status open_device(struct train *t, struct error *err)
 		st = take_choices(t, err);
 	if (!st)
 		st = run_comm_device(t, err);
+	t->stepper.comm = t->comm;
 	return st ? st
 		  : host_params_create(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
 }

@@ -70,7 +70,6 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	*f = (struct step_figures){.size = data_step(t->data, step),
 				   .rate = schedule_rate(&t->schedule, step)};
 	f->wait_s = clock_now_s() - t0; /* data_step may wait for the prefetch thread */
-	t->stepper.comm = t->comm;
 	if (t->comm)
 		t->comm->count = (struct comm_count){0};
 	st = stepper_begin(&t->stepper, err);
@@ -246,7 +245,10 @@ static bool due(uint64_t step, uint64_t every)
 static enum status save(struct train *t, bool wait, struct error *err)
 {
 	struct error why = {0};
-	enum status st = run_writes(t) ? run_save(t, wait, &why) : STATUS_OK;
+	enum status st = run_collect(t, &why);
+
+	if (!st && run_writes(t))
+		st = run_save(t, wait, &why);
 
 	return st ? fails_at(t, "checkpoint after step", t->state.step, st, &why, err) : STATUS_OK;
 }
@@ -282,10 +284,10 @@ static enum status moved_error(const struct train *t, struct error *err)
 }
 
 /* After a move, the journal can no longer be written under its old path. Saves the state at the new path and
- * stops. */
+ * stops. A rank cannot collect what others hold without them, so then the last checkpoint stands. */
 static enum status leave(struct train *t, struct error *err)
 {
-	enum status st = save(t, true, err);
+	enum status st = t->host_params.divided ? STATUS_OK : save(t, true, err);
 
 	return st ? st : moved_error(t, err);
 }
@@ -354,6 +356,8 @@ static enum status finish(struct train *t, struct error *err)
 			(unsigned long long)t->state.step, (unsigned long long)t->state.max_steps);
 	if (!st)
 		warn_if_no_better(t);
+	if (!st)
+		st = run_collect(t, err);
 	return st || !run_writes(t) ? st : run_export(t, err);
 }
 

@@ -15,35 +15,43 @@ struct optimiser optimiser_of(const struct config_training *t)
 	};
 }
 
-/* Elements [begin, begin + count) of a flat vector; absent if the vector is. */
-static struct mat part(const struct mat *flat, size_t begin, size_t count)
+/* Elements [begin, begin + count) of a state of 8-bit moments that belong to elements [first, last) of the
+ * flat vector, in the own range of the state. */
+static struct mat part_of_state(const struct params *p, const struct mat *state, size_t first, size_t last,
+				enum params_state which)
 {
-	struct mat m = flat->rows ? mat_cols(flat, (int64_t)begin, (int64_t)count) : *flat;
+	const size_t own = params_part(p, 0, params_begin(p), which).count;
+	const struct params_range range = params_part(p, first, last, which);
+	struct mat m = mat_cols(state, (int64_t)(range.first - own), (int64_t)range.count);
 
 	m.ld = m.cols;
 	return m;
 }
 
-/* The operands of table entries [first, next), of which 8-bit moments allow one. */
-static struct adamw_part part_of(struct params *p, int first, int next)
+/* The operands of elements [first, last), which belong to table entry `one` and, except with 8-bit moments,
+ * to those behind it. */
+static struct adamw_part part_of(const struct params *p, const struct param *one, size_t first, size_t last)
 {
-	const struct param *one = &p->table[first];
-	const size_t end = next < p->count ? p->table[next].offset : p->length, count = end - one->offset;
+	const size_t count = last - first;
 	const bool codes = p->format.moments == MOMENTS_8BIT && !one->is_small;
 	const bool small = p->format.moments == MOMENTS_8BIT && one->is_small;
-	const size_t blocks = codes ? params_range(p, one, PARAMS_STATE_m_scale).count : 0;
 	struct adamw_part out = {
-		.g = part(&p->grad, one->offset, count),
-		.m = small ? part(&p->m_small, one->state, count) : part(&p->m, one->offset, count),
-		.v = small ? part(&p->v_small, one->state, count) : part(&p->v, one->offset, count),
-		.w = part(&p->master, one->offset, count),
-		.rest = part(&p->rest, one->offset, count),
-		.first = one->offset,
+		.g = params_cut(p, &p->grad, first, count),
+		.w = params_cut(p, &p->master, first, count),
+		.rest = params_cut(p, &p->rest, first, count),
+		.first = first,
 	};
 
+	if (small) {
+		out.m = part_of_state(p, &p->m_small, first, last, PARAMS_STATE_m_small);
+		out.v = part_of_state(p, &p->v_small, first, last, PARAMS_STATE_v_small);
+		return out;
+	}
+	out.m = params_cut(p, &p->m, first, count);
+	out.v = params_cut(p, &p->v, first, count);
 	if (codes) {
-		out.m_scale = part(&p->m_scale, one->state, blocks);
-		out.v_scale = part(&p->v_scale, one->state, blocks);
+		out.m_scale = part_of_state(p, &p->m_scale, first, last, PARAMS_STATE_m_scale);
+		out.v_scale = part_of_state(p, &p->v_scale, first, last, PARAMS_STATE_v_scale);
 	}
 	return out;
 }
@@ -60,8 +68,32 @@ static int end_of(const struct params *p, int first)
 	return next;
 }
 
-enum status optimiser_step(const struct optimiser *o, struct backend *back, struct params *p, double rate,
-			   uint64_t step, double *squares, struct error *err)
+/* On a CPU in blocks of each tensor, so that the sum has the same order if ranks divide the vector: *squares
+ * then begins with the sum of the ranges before. */
+enum status optimiser_squares(struct backend *back, const struct params *p, double *squares,
+			      struct error *err)
+{
+	const size_t begin = params_begin(p), end = params_end(p);
+	enum status st = STATUS_OK;
+
+	if (back->kind == BACKEND_GPU)
+		return end > begin ? back->ops->reduce(back, params_cut(p, &p->grad, begin, end - begin),
+						       REDUCE_SUM_SQUARES, squares, err)
+				   : STATUS_OK;
+	for (int i = 0; i < p->count && !st; i++) {
+		const size_t next = i + 1 < p->count ? p->table[i + 1].offset : p->length;
+		const size_t first = p->table[i].offset > begin ? p->table[i].offset : begin;
+		const size_t last = next < end ? next : end;
+
+		if (first < last)
+			st = back->ops->reduce(back, params_cut(p, &p->grad, first, last - first),
+					       REDUCE_SUM_SQUARES, squares, err);
+	}
+	return st;
+}
+
+enum status optimiser_step(const struct optimiser *o, struct backend *back, const struct params *p,
+			   double rate, uint64_t step, const double *squares, struct error *err)
 {
 	struct adamw a = {
 		.lr = (float)rate,
@@ -75,14 +107,22 @@ enum status optimiser_step(const struct optimiser *o, struct backend *back, stru
 		.seed = o->seed,
 		.step = (uint32_t)step,
 	};
-	enum status st = back->ops->reduce(back, p->grad, REDUCE_SUM_SQUARES, squares, err);
+	const size_t own = params_begin(p), own_end = params_end(p);
+	enum status st = STATUS_OK;
 
-	for (int first = 0, next; first < p->count && !st; first = next) {
+	for (int at = 0, next; at < p->count && !st; at = next) {
+		const struct param *one = &p->table[at];
+		size_t first = one->offset, last;
 		struct adamw_part operands;
 
-		next = end_of(p, first);
-		operands = part_of(p, first, next);
-		a.decay = o->decay * p->table[first].decay;
+		next = end_of(p, at);
+		last = next < p->count ? p->table[next].offset : p->length;
+		first = first > own ? first : own;
+		last = last < own_end ? last : own_end;
+		if (first >= last)
+			continue;
+		operands = part_of(p, one, first, last);
+		a.decay = o->decay * one->decay;
 		st = back->ops->adamw(back, &operands, &a, err);
 	}
 	return st;

@@ -13,13 +13,15 @@ struct optimiser {
 };
 
 struct optimiser optimiser_of(const struct config_training *t);
+/* Adds the sum of the squares of the gradient's own range to *squares, which is in device memory. */
+enum status optimiser_squares(struct backend *back, const struct params *p, double *squares,
+			      struct error *err);
 /*
- * Makes step number `step` (from 1) with learning rate `rate`. *squares, in device memory, must be 0 before
- * the call; the sum of the gradient's squares is added to it. The gradient is scaled by min(1, max_norm /
- * (norm + 1e-6)). If the norm is not finite, nothing is changed and the caller decides. The moments'
- * corrections and stochastic rounding depend only on `step` and the element, so a resumed run computes the
- * same numbers.
+ * Makes step number `step` (from 1) with learning rate `rate` on the own range. *squares, in device memory:
+ * the sum of the whole gradient's squares. The gradient is scaled by min(1, max_norm / (norm + 1e-6)). If the
+ * norm is not finite, nothing is changed and the caller decides. The moments' corrections and stochastic
+ * rounding depend only on `step` and the element, so a resumed run computes the same numbers.
  */
-enum status optimiser_step(const struct optimiser *o, struct backend *back, struct params *p, double rate,
-			   uint64_t step, double *squares, struct error *err);
+enum status optimiser_step(const struct optimiser *o, struct backend *back, const struct params *p,
+			   double rate, uint64_t step, const double *squares, struct error *err);
 #endif

@@ -90,12 +90,14 @@ static struct model_options stepper_model_options(const struct config *c, struct
 		lora->save |= !strcmp(c->lora.modules_to_save.word[i], "lm_head") ? PEFT_SAVE_HEAD
 										  : PEFT_SAVE_EMBED;
 	snprintf(lora->base, sizeof(lora->base), "%s", c->model.name_or_path);
-	return (struct model_options){.lora = c->has_lora ? lora : NULL,
-				      .full = !c->has_lora,
-				      .storage = storage_of(&c->model),
-				      .separate = c->training.adapters == CONFIG_ADAPTERS_SEPARATE,
-				      .states = states_of(&c->training),
-				      .positions = (int64_t)c->data.max_seq_length};
+	return (struct model_options){
+		.lora = c->has_lora ? lora : NULL,
+		.full = !c->has_lora,
+		.storage = storage_of(&c->model),
+		.shards = {.rank = c->place.rank, .ranks = c->place.ranks, .stage = c->training.zero_stage},
+		.separate = c->training.adapters == CONFIG_ADAPTERS_SEPARATE,
+		.states = states_of(&c->training),
+		.positions = (int64_t)c->data.max_seq_length};
 }
 
 static struct step_size size_of(const struct config *c, uint32_t rows)
@@ -253,6 +255,8 @@ static enum status plan_training(struct stepper *s, const struct batch *b, struc
 		st = model_backward(&p, 1, NULL, err);
 	s->backward = s->back.cost;
 	arena_reset(&s->arena, &s->placed);
+	if (!st)
+		st = optimiser_squares(&s->back, &s->model->params, NULL, err);
 	return st ? st : optimiser_step(&s->optimiser, &s->back, &s->model->params, 0, 1, NULL, err);
 }
 
@@ -546,6 +550,83 @@ static enum status sum_gradient(struct stepper *s, struct error *err)
 	return st ? st : s->comm->ops->wait(s->comm, err);
 }
 
+/* The norm's place as a matrix of one number. */
+static struct mat squares_of(const struct stepper *s)
+{
+	return (struct mat){
+		.data = sum_at(s, SUM_SQUARES), .rows = 1, .cols = 1, .ld = 1, .dtype = DTYPE_F64};
+}
+
+/* The sum of all ranks' ranges, each added up apart. */
+static enum status sum_squares_at_once(struct stepper *s, struct error *err)
+{
+	const struct ops *ops = s->back.ops;
+	double sum = 0;
+	enum status st = optimiser_squares(&s->back, &s->model->params, sum_at(s, SUM_SQUARES), err);
+
+	if (!st)
+		st = ops->get(&s->back, squares_of(s), &sum, err);
+	if (!st)
+		st = comm_sum(s->comm, &sum, 1, err);
+	return st ? st : ops->put(&s->back, squares_of(s), &sum, err);
+}
+
+/* The same in the order of one rank: each rank goes on from the sum of the ranges before its own. */
+static enum status sum_squares_in_turn(struct stepper *s, struct error *err)
+{
+	const struct ops *ops = s->back.ops;
+	double own = 0, *all = calloc(s->comm->size, sizeof(*all));
+	enum status st = STATUS_OK;
+
+	if (!all)
+		return error_errno(err, ENOMEM, "the norms of %u ranks", s->comm->size);
+	for (unsigned r = 0; r < s->comm->size && !st; r++) {
+		if (r == s->comm->rank)
+			st = optimiser_squares(&s->back, &s->model->params, sum_at(s, SUM_SQUARES), err);
+		if (!st)
+			st = ops->get(&s->back, squares_of(s), &own, err);
+		if (!st)
+			st = s->comm->ops->gather(s->comm, &own, sizeof(own), all, err);
+		if (!st)
+			st = ops->put(&s->back, squares_of(s), &all[r], err);
+	}
+	free(all);
+	return st;
+}
+
+static enum status sum_squares(struct stepper *s, struct error *err)
+{
+	const struct params *p = &s->model->params;
+
+	if (!p->border || !s->comm)
+		return optimiser_squares(&s->back, p, sum_at(s, SUM_SQUARES), err);
+	return s->each_pack ? sum_squares_in_turn(s, err) : sum_squares_at_once(s, err);
+}
+
+enum status stepper_gather(struct stepper *s, struct error *err)
+{
+	struct params *p = &s->model->params;
+	const size_t begin = params_begin(p), count = params_end(p) - begin;
+	const bool has_live = p->shards.master;
+	enum status st = STATUS_OK;
+
+	if (!p->border || !s->comm)
+		return STATUS_OK;
+	if (has_live)
+		st = s->back.ops->convert(&s->back, p->master, params_cut(p, &p->live, begin, count), err);
+	s->comm->layer = -1;
+	if (!st)
+		st = s->comm->ops->all_gather(s->comm, has_live ? p->live : p->master, p->border, err);
+	return st ? st : s->comm->ops->wait(s->comm, err);
+}
+
+enum status stepper_plan_comm(struct stepper *s, struct error *err)
+{
+	enum status st = sum_gradient(s, err);
+
+	return st ? st : stepper_gather(s, err);
+}
+
 enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *loss, double *norm,
 			struct error *err)
 {
@@ -556,8 +637,12 @@ enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *l
 	if (!st)
 		st = phase(s, GPU_PHASE_OPTIMISER, err);
 	if (!st)
+		st = sum_squares(s, err);
+	if (!st)
 		st = optimiser_step(&s->optimiser, back, &s->model->params, rate, step + 1,
 				    sum_at(s, SUM_SQUARES), err);
+	if (!st)
+		st = stepper_gather(s, err);
 	if (!st)
 		st = model_refresh(s->model, back, err);
 	if (!st)

@@ -49,6 +49,8 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 /* Plans, allocates and places everything on the configuration's device. Parameters are not loaded yet. */
 enum status stepper_create(struct stepper *s, const struct shape *shape, const struct config *c,
 			   unsigned threads, struct error *err);
+/* After stepper_plan, with s->comm of a plan: makes the collectives of one step. */
+enum status stepper_plan_comm(struct stepper *s, struct error *err);
 void stepper_release(struct stepper *s);
 /* After the last pass: returns the passes' memory to the system. The trained parameters stay. */
 void stepper_rest(struct stepper *s);
@@ -80,6 +82,9 @@ enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct er
  * all work of the step. */
 enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *loss, double *norm,
 			struct error *err);
+/* If ranks divide the states: gives all ranks the weights of all ranges, or the copy of them that GEMMs read.
+ * model_refresh must follow. Otherwise no effect. */
+enum status stepper_gather(struct stepper *s, struct error *err);
 /* After stepper_end. Without FP8 no effect. */
 enum status stepper_overflows(struct stepper *s, struct step_part *took, struct error *err);
 /* After stepper_end: the GPU's times, which stepper_micro left at 0. */

@@ -1,0 +1,128 @@
+#!/bin/bash
+# ZeRO on CPU ranks under mpirun: each stage has the bits of one rank, a checkpoint goes on in another stage, and each rank needs the memory
+# of the plan.
+# usage: zero.sh ASSAY MODULE FAKE
+. "$(dirname "$0")/mpirun.sh"
+only_open_mpi
+assay=$program
+export CUDA_VISIBLE_DEVICES=
+
+expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
+if ! expect 0 tokens model x && says 'built without tokenizers' err; then
+	echo "1..0 # SKIP this build has no tokenizers"
+	exit 0
+fi
+for i in $(seq 30); do
+	echo '{"messages":[{"role":"user","content":"town '"$i $(printf "%$((i * 7 % 40))s" x)"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
+done > rows.jsonl
+head -n 5 rows.jsonl > held.jsonl
+# config NAME LINES..: lines are added to its training; 30 rows make steps of 8 packs with a last one of 6
+config() {
+	yaml=$1
+	shift
+	cat > "$yaml" << CONFIG
+model: {name_or_path: ${model:-model}, chat_template: qwen2.5}
+$([ "${full:-yes}" = yes ] || echo "lora: {r: 4, alpha: 8, dropout: 0.1}")
+data: {train: rows.jsonl, eval: held.jsonl, max_seq_length: 160, packing: false}
+training:
+  device: cpu
+  learning_rate: 1e-2
+  global_batch_size: ${packs:-4}
+  max_steps: ${steps:-6}
+  eval_steps: 3
+  save_steps: 3
+$([ "${full:-yes}" = no ] || printf '  full_finetuning: true\n  bucket_cap_mb: 0.1\n')
+CONFIG
+	for line; do echo "  $line" >> "$yaml"; done
+}
+# train CODE RANKS WORDS..: `out` has rank 0's words, `err` those of all
+train() {
+	want=$1 ranks=$2
+	shift 2
+	if [ "$ranks" = 1 ]; then
+		"$assay" train "$@" > out 2> err
+	else
+		started "$ranks" "$assay" train "$@" > out 2> err
+	fi
+	code=$?
+	[ $code = "$want" ]
+}
+losses() { grep '"type":"step"' "$1" | tr ',{' '\n\n' | sed -n 's/^"loss"://p'; }
+near() { # FILE FILE: step 1 within 1e-6, all within 1e-4, as shares
+	paste "$1" "$2" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > (NR == 1 ? 1e-6 : 1e-4) * $1) bad = 1 } END { exit bad || NR < '"${3:-6}"' }'
+}
+result() { [ -d "$1/model" ] && echo "$1/model/model.safetensors" || echo "$1/adapter/adapter_model.safetensors"; }
+same() { cmp "$1/checkpoint-6/optimizer.bin" "$2/checkpoint-6/optimizer.bin" && cmp "$(result "$1")" "$(result "$2")"; }
+held() { sed -n 's/.*"eval_loss": \([-0-9.e+]*\),*/\1/p' "$1/checkpoint-6/trainer_state.json"; }
+
+stages=${stages:-1}
+highest=${stages##* }
+for stage in $stages; do
+	config bits.$stage.yaml "deterministic: true" "zero_stage: $stage" "max_grad_norm: 0.5"
+done
+ok "one rank trains" train 0 1 bits.1.yaml --out bits
+for stage in $stages; do
+	for ranks in 2 4; do
+		ok "stage $stage on $ranks ranks" train 0 $ranks bits.$stage.yaml --out bits.$stage.$ranks
+		ok ".. has the bits of one rank" same bits bits.$stage.$ranks
+		ok ".. and its held-out losses" [ "$(held bits)" = "$(held bits.$stage.$ranks)" ]
+	done
+done
+
+# Formats of the moments, whose blocks no border cuts; adapters.
+for kind in 8bit bf16 lora; do
+	full=$([ $kind = lora ] && echo no || echo yes)
+	config $kind.yaml "deterministic: true" "zero_stage: $highest" "$([ $kind = lora ] || echo "optim: adamw_$kind")"
+	ok "one rank trains, $kind" train 0 1 $kind.yaml --out $kind.1
+	ok "four ranks have its bits" eval 'train 0 4 $kind.yaml --out $kind.4 && same $kind.1 $kind.4'
+done
+full=yes
+
+# A run that goes on with another number of ranks, of which one divides nothing: what came later is removed, as if the run had been
+# killed there.
+config steps.yaml "deterministic: true" "save_total_limit: 0" "max_grad_norm: 0.5" "zero_stage: $highest"
+sed -i 's/save_steps: 3/save_steps: 1/' steps.yaml
+cut_at() { # DIR STEP
+	for one in "$1"/checkpoint-*; do
+		[ "${one##*-}" -le "$2" ] || rm -rf "$one"
+	done
+	rm -rf "$1/model"
+	sed -i '/"type":"end"/d; /"type":"close"/d' "$1/journal.jsonl"
+}
+goes_on() { # RANKS STEP
+	cut_at chain "$2" && train 0 "$1" --resume chain && says "resumes from chain/checkpoint-$2\$" err
+}
+ok "one rank begins" train 0 1 steps.yaml --out chain
+ok "four ranks go on" goes_on 4 1
+ok "two go on" goes_on 2 3
+ok "one goes on" goes_on 1 4
+ok "four end it" goes_on 4 5
+ok "with the bits of a run without interruption" same bits chain
+
+# The memory of the plan.
+arena() { grep -o '"arena_bytes":[0-9][0-9.]*' "$1" | tail -n 1 | cut -d: -f2; }
+for stage in 0 $stages; do
+	config memory.$stage.yaml "zero_stage: $stage"
+	ok "four ranks train in any order of sums, stage $stage" train 0 4 memory.$stage.yaml --out memory.$stage --json
+	losses out > losses.$stage
+	ok ".. with equal losses" near losses.0 losses.$stage
+done
+trained=$(grep -o '"trained":[0-9]*' out | cut -d: -f2)
+# less STAGE BYTES: per parameter; by how much each rank's memory is below stage 0's, within a twentieth
+less() {
+	for one in "memory.$1/journal.jsonl" memory."$1"/nodes/*/rank-*/journal.jsonl; do
+		awk -v was="$(arena memory.0/journal.jsonl)" -v is="$(arena "$one")" -v want="$2" -v n="$trained" \
+			'BEGIN { less = (was - is) / n; exit !(less > want * 0.95 && less < want * 1.05) }' || return 1
+	done
+}
+ok "stage 1 keeps a quarter of 8 bytes per parameter on each rank" less 1 6
+refuses() { # WORDS YAML-LINES..: before weights are read
+	words=$1
+	shift
+	config refused.yaml "$@"
+	train 64 2 refused.yaml --out refused
+	[ $code = 64 ] && says "$words" err && [ ! -e refused ]
+}
+ok "a stage that does not exist is refused" refuses 'zero_stage: .*4' "zero_stage: 4"
+ok "on one rank a stage has no effect, and that is said" eval 'train 0 1 bits.1.yaml --out alone && says "zero_stage: 1 has no effect on one rank" err'
+finish
