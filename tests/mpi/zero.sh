@@ -108,10 +108,10 @@ for stage in 0 $stages; do
 	ok ".. with equal losses" near losses.0 losses.$stage
 done
 trained=$(grep -o '"trained":[0-9]*' out | cut -d: -f2)
-# less STAGE BYTES: per parameter; by how much each rank's memory is below stage 0's, within a twentieth
+# less STAGE BYTES: per parameter; by how much the memory of each rank is below its memory in stage 0, within a twentieth
 less() {
 	for one in "memory.$1/journal.jsonl" memory."$1"/nodes/*/rank-*/journal.jsonl; do
-		awk -v was="$(arena memory.0/journal.jsonl)" -v is="$(arena "$one")" -v want="$2" -v n="$trained" \
+		awk -v was="$(arena "memory.0/${one#memory.?/}")" -v is="$(arena "$one")" -v want="$2" -v n="$trained" \
 			'BEGIN { less = (was - is) / n; exit !(less > want * 0.95 && less < want * 1.05) }' || return 1
 	done
 }
