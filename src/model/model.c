@@ -203,6 +203,7 @@ void model_release(struct model *m)
 	if (!m)
 		return;
 	params_release(&m->params);
+	divided_release(&m->divided);
 	free(m->live);
 	free(m->layer);
 	free(m);
@@ -264,12 +265,21 @@ static enum status place_overflows(struct model *m, struct backend *back, struct
 	return st;
 }
 
+/* Whether the trained weights are in slots (ZeRO-3). */
+static bool divides_weights(const struct model *m)
+{
+	return m->full && m->shards.stage == 3;
+}
+
 /* What is divided of the trained parameters. Adapters are small, so only their moments are. */
 static struct params_shards shards_of(const struct model *m, bool has_live)
 {
-	return (struct params_shards){.rank = m->shards.rank,
-				      .ranks = m->shards.ranks,
-				      .master = m->shards.ranks && m->full && has_live};
+	return (struct params_shards){
+		.rank = m->shards.rank,
+		.ranks = m->shards.ranks,
+		.master = m->shards.ranks && m->full && (has_live || divides_weights(m)),
+		.gradient = m->full && m->shards.stage >= 2 && !m->shards.whole_gradient,
+	};
 }
 
 enum status model_place(struct model *m, struct backend *back, struct error *err)
@@ -286,8 +296,17 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 	m->extended = can_extend(m, back);
 	if (m->extended && !m->lora.save) /* the blocks hold all copies */
 		live = flat;
+	if (divides_weights(m) && m->fp8)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"zero_stage: 3 divides the weights that precision: fp8 quantizes after each step; use "
+			"zero_stage: 2 or precision: bf16");
 	m->params.shards = shards_of(m, live != flat);
+	if (divides_weights(m)) /* GEMMs read the slots */
+		live = flat;
 	st = params_place(&m->params, back->arena, flat, live, !m->inference, err);
+	if (!st)
+		st = divided_place(&m->divided, &m->params, m->shape.layers, divides_weights(m), back, err);
 	if (!st)
 		st = slots_place(m, back, err);
 	if (!st)
@@ -306,10 +325,11 @@ static enum status take_master(const struct params *p, struct backend *back, str
 	const size_t begin = params_begin(p), count = params_end(p) - begin;
 	enum status st;
 
-	if (!p->shards.master)
+	if (!p->shards.master || p->shards.gradient)
 		return STATUS_OK;
-	st = back->ops->convert(back, p->grad, p->live, err);
-	return st ? st : back->ops->convert(back, params_cut(p, &p->grad, begin, count), p->master, err);
+	st = p->live.rows ? back->ops->convert(back, p->grad, p->live, err) : STATUS_OK;
+	return st || !count ? st
+			    : back->ops->convert(back, params_cut(p, &p->grad, begin, count), p->master, err);
 }
 
 /* The gradient, and every state that is not a weight. An 8-bit block with scale 0 is zero, whatever its

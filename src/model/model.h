@@ -8,6 +8,7 @@
 #define MODEL_MODEL_H
 #include "model/decoder/layer.h"
 #include "model/params.h"
+#include "model/storage/divided.h"
 #include "model/storage/slots.h"
 #include "model/files/weights.h"
 
@@ -59,6 +60,7 @@ struct model {
 	struct mat cos_sin;
 	struct params params;
 	struct slots slots;
+	struct divided divided; /* the caller sets its comm */
 	/* In fused form: the copy of every trained tensor, owned. Those of the layers begin at live_layers,
 	 * the same number for each. */
 	struct live_part *live;

@@ -12,11 +12,11 @@ if ! expect 0 tokens model x && says 'built without tokenizers' err; then
 	echo "1..0 # SKIP this build has no tokenizers"
 	exit 0
 fi
-for i in $(seq 30); do
+for i in $(seq 14); do
 	echo '{"messages":[{"role":"user","content":"town '"$i $(printf "%$((i * 7 % 40))s" x)"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
 done > rows.jsonl
 head -n 5 rows.jsonl > held.jsonl
-# config NAME LINES..: lines are added to its training; 30 rows make steps of 8 packs with a last one of 6
+# config NAME LINES..: lines are added to its training; 14 rows make steps of 4 packs, with 2 in the last of an epoch
 config() {
 	yaml=$1
 	shift
@@ -55,12 +55,13 @@ result() { [ -d "$1/model" ] && echo "$1/model/model.safetensors" || echo "$1/ad
 same() { cmp "$1/checkpoint-6/optimizer.bin" "$2/checkpoint-6/optimizer.bin" && cmp "$(result "$1")" "$(result "$2")"; }
 held() { sed -n 's/.*"eval_loss": \([-0-9.e+]*\),*/\1/p' "$1/checkpoint-6/trainer_state.json"; }
 
-stages=${stages:-1}
+stages="1 2 3"
 highest=${stages##* }
 for stage in $stages; do
 	config bits.$stage.yaml "deterministic: true" "zero_stage: $stage" "max_grad_norm: 0.5"
 done
-ok "one rank trains" train 0 1 bits.1.yaml --out bits
+config bits.yaml "deterministic: true" "max_grad_norm: 0.5"
+ok "one rank trains" train 0 1 bits.yaml --out bits
 for stage in $stages; do
 	for ranks in 2 4; do
 		ok "stage $stage on $ranks ranks" train 0 $ranks bits.$stage.yaml --out bits.$stage.$ranks
@@ -99,7 +100,8 @@ ok "one goes on" goes_on 1 4
 ok "four end it" goes_on 4 5
 ok "with the bits of a run without interruption" same bits chain
 
-# The memory of the plan.
+# The memory of the plan. Each rank has two micro-batches, and in the last step of an epoch some have one.
+packs=8
 arena() { grep -o '"arena_bytes":[0-9][0-9.]*' "$1" | tail -n 1 | cut -d: -f2; }
 for stage in 0 $stages; do
 	config memory.$stage.yaml "zero_stage: $stage"
@@ -116,6 +118,29 @@ less() {
 	done
 }
 ok "stage 1 keeps a quarter of 8 bytes per parameter on each rank" less 1 6
+packs=4
+expect 0 make-model --shape qwen2-0.5b --holes --out large
+model=large
+# planned STAGE PART: bytes on each of 16 GPUs
+planned() { sed -n 's/^ *"'"$2"'": \([0-9]*\).*/\1/p' "plan.$1"; }
+for stage in 0 1 2 3; do
+	config plan.yaml "zero_stage: $stage"
+	sed -i 's/device: cpu/device: gpu/; s/global_batch_size: 4/global_batch_size: 16/' plan.yaml
+	ok "a plan for 16 GPUs, stage $stage" eval '"$assay" train plan.yaml --plan --gpus 8 --nodes 2 --json > plan.$stage 2> err'
+done
+model=model
+length=$(planned 0 trained | head -n 1)
+# about PART STAGE BYTES-PER-PARAMETER BYTES: within a hundredth
+about() {
+	awk -v is="$(planned "$2" "$1" | tail -n 1)" -v n="$length" -v per="$3" -v more="$4" \
+		'BEGIN { want = n * per + more; exit !(is > want * 0.99 && is < want * 1.01) }'
+}
+# a layer of this shape has 14,912,384 parameters, and what is outside of them 136,135,552
+buffers=$((2 * 14912384 + 136135552))
+ok "stage 1: moments and master weights" eval 'about optimiser 1 0.5 0 && about trained 1 2.25 0'
+ok "stage 1: the whole gradient" about gradient 1 4 0
+ok "stage 2: gradient of a range, and the buffers of two layers and the ends" about gradient 2 0.25 $((4 * buffers))
+ok "stage 3: weights of a range" eval 'about trained 3 0.25 0 && about slots 3 0 $((2 * buffers))'
 refuses() { # WORDS YAML-LINES..: before weights are read
 	words=$1
 	shift
@@ -124,5 +149,6 @@ refuses() { # WORDS YAML-LINES..: before weights are read
 	[ $code = 64 ] && says "$words" err && [ ! -e refused ]
 }
 ok "a stage that does not exist is refused" refuses 'zero_stage: .*4' "zero_stage: 4"
+ok "FP8 is refused in stage 3" eval 'expect 64 make-model --shape tiny-64 --out eights || true; refuses "zero_stage: 3 divides the weights that precision: fp8" "zero_stage: 3" "precision: fp8"'
 ok "on one rank a stage has no effect, and that is said" eval 'train 0 1 bits.1.yaml --out alone && says "zero_stage: 1 has no effect on one rank" err'
 finish

@@ -233,10 +233,11 @@ static enum status check_pass(const struct pass *p, struct error *err)
 }
 
 /* Whether the work is independent of the step, so that a device may repeat it as a graph. The caller's own
- * work between layers is in no graph. */
+ * work between layers and communication are in no graph. */
 static bool repeats(const struct pass *p)
 {
-	return p->back->ops->span && !p->dropout && !p->layer_done;
+	return p->back->ops->span && !p->dropout && !p->layer_done && !p->model->divided.gradient &&
+	       !p->model->divided.weights;
 }
 
 static enum status in_span(const struct pass *p, enum status (*run)(void *, struct error *), void *arg,
@@ -283,6 +284,8 @@ static enum status layers_forward(void *arg, struct error *err)
 		st = p->back->ops->embed(p->back, p->batch, p->model->embed.w, saved[0].x, err);
 	for (int64_t i = 0; !st && i < layers; i++) {
 		st = slots_use(p->model, p->back, i, i + 1 < layers ? i + 1 : -1, err);
+		if (!st)
+			st = divided_use(p->model, p->back, i, i + 1 < layers ? i + 1 : -1, err);
 		if (!st)
 			st = layer_forward(&run, &p->model->layer[i], &saved[i],
 					   i + 1 < layers ? saved[i + 1].x : p->saved->out, err);
@@ -338,16 +341,22 @@ static enum status layers_backward(void *arg, struct error *err)
 
 		st = slots_use(p->model, p->back, i, i > lowest ? i - 1 : -1, err);
 		if (!st)
+			st = divided_use(p->model, p->back, i, i > lowest ? i - 1 : -1, err);
+		if (!st)
+			st = divided_layer(p->model, p->back, i, err);
+		if (!st)
 			st = layer_backward(&run, &p->model->layer[i], &p->saved->layer[i], r->dx,
 					    input_wanted, err);
 		if (!st)
 			st = slots_done(p->model, p->back, i, err);
+		if (!st)
+			st = divided_layer_done(p->model, p->back, i, err);
 		if (!st && p->layer_done)
 			st = p->layer_done(p->layer_done_arg, i, err);
 	}
 	if (!st && p->model->embed.grad.rows)
 		st = p->back->ops->embed_bwd(p->back, p->batch, r->dx, p->model->embed.grad, err);
-	return st;
+	return st ? st : divided_end(p->model, p->back, err);
 }
 
 /* What the slots hold after the backward pass. */
@@ -370,7 +379,10 @@ enum status model_backward(const struct pass *p, float grad_scale, double *loss_
 	enum status st;
 
 	if (!p->batch->targets)
-		return STATUS_OK;
+		return divided_empty_backward(p->model, p->back, err);
+	st = divided_begin(p->model, p->back, err);
+	if (st)
+		return st;
 	st = arena_mat(p->back->arena, MEM_SCRATCH, &dx, "gradient of the layers' output", err);
 	dx.cols = hidden;
 	if (!st)

@@ -126,11 +126,15 @@ static enum status place(struct model *m, struct backend *back, struct weight *w
 	whole = *param;
 	whole.rows = rows;
 	whole.cols = cols;
-	/* a master of which this rank has only a range is loaded to the gradient's memory */
-	w->master = params_view(m->params.shards.master ? &m->params.grad : &m->params.master, &whole);
 	if (!m->inference)
-		w->grad = params_view(&m->params.grad, &whole);
-	w->w = m->params.live.rows ? params_view(&m->params.live, &whole) : w->master;
+		w->grad = m->divided.gradient ? divided_grad(&m->divided, &m->params, &whole)
+					      : params_view(&m->params.grad, &whole);
+	/* a master of which this rank has only a range is loaded to the gradient's memory */
+	w->master = m->params.shards.master ? w->grad : params_view(&m->params.master, &whole);
+	if (m->divided.weights)
+		w->w = divided_weight(&m->divided, &m->params, &whole);
+	else
+		w->w = m->params.live.rows ? params_view(&m->params.live, &whole) : w->master;
 	return STATUS_OK;
 }
 

@@ -223,10 +223,10 @@ static enum status plan_comm(struct planning *p, struct error *err)
 
 	if (!c)
 		return st;
-	p->s.comm = c;
-	st = stepper_plan_comm(&p->s, err);
+	stepper_join(&p->s, c);
+	st = stepper_plan_comm(&p->s, p->mesh.micros, err);
 	p->comm = c->count;
-	p->s.comm = NULL;
+	stepper_join(&p->s, NULL);
 	c->ops->close(c);
 	return st;
 }

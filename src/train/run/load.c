@@ -173,7 +173,7 @@ static enum status load_checkpoint(struct train *t, struct error *err)
 	enum status st;
 
 	if (!t->state.step)
-		return STATUS_OK;
+		return stepper_gather(&t->stepper, err);
 	st = t->earlier.manifest ? checkpoint_load(&t->earlier, &t->host_params.params, err) : STATUS_OK;
 	if (!st && t->earlier.manifest)
 		st = host_params_put(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
@@ -337,7 +337,8 @@ static enum status open_device(struct train *t, struct error *err)
 		st = take_choices(t, err);
 	if (!st)
 		st = run_comm_device(t, err);
-	t->stepper.comm = t->comm;
+	if (!st)
+		stepper_join(&t->stepper, t->comm);
 	return st ? st
 		  : host_params_create(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
 }

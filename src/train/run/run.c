@@ -86,6 +86,8 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		if (!st)
 			st = run_emit_alive(t, err);
 	}
+	for (uint64_t i = f->size.micro_batches; i < f->size.micro_most && !st; i++)
+		st = stepper_idle(&t->stepper, true, err);
 	if (!st)
 		st = prefetch_next_step(t, &f->wait_s, err);
 	t1 = clock_now_s();
@@ -165,15 +167,23 @@ static void add_up(struct train *t, const struct step_figures *f)
 	t->overflows += f->part.overflows;
 }
 
-/* The losses of this rank's micro-batches of the held-out set. A request to stop leaves the rest out. */
+/* The losses of this rank's micro-batches of the held-out set. A request to stop leaves the rest out, except
+ * if the ranks divide the weights: then they all make the same number of passes. */
 static enum status evaluate_own(struct train *t, double *losses, struct error *err)
 {
+	const uint64_t count = data_eval_micros(t->data);
+	const bool all = t->stepper.model->divided.weights;
 	struct error why = {0};
 	enum status st = STATUS_OK;
 
-	for (uint64_t i = t->mesh.rank; i < data_eval_micros(t->data) && !st && !*t->job->stop;
+	for (uint64_t i = t->mesh.rank; i - t->mesh.rank < count && !st && (all || !*t->job->stop);
 	     i += t->mesh.size) {
 		const struct batch *b;
+
+		if (i >= count) {
+			st = stepper_idle(&t->stepper, false, err);
+			continue;
+		}
 
 		st = data_eval(t->data, i, &b, err);
 		if (!st)

@@ -76,6 +76,20 @@ static struct storage storage_of(const struct config_model *m)
 			       : (struct storage){.form = STORAGE_NUMBERS};
 }
 
+/* What the ranks divide. Packs that are added along a tree before the sum over ranks need the whole gradient.
+ */
+static struct model_shards shards_of(const struct config *c)
+{
+	struct mesh m;
+	struct error ignored = {0}; /* place_tree reports it */
+	struct model_shards out = {
+		.rank = c->place.rank, .ranks = c->place.ranks, .stage = c->training.zero_stage};
+
+	if (!mesh_of(&m, c, &ignored))
+		out.whole_gradient = m.each_pack && m.micros > 1;
+	return out;
+}
+
 /* The parts of a configuration that say what is trained. */
 static struct model_options stepper_model_options(const struct config *c, struct peft_config *lora)
 {
@@ -90,14 +104,13 @@ static struct model_options stepper_model_options(const struct config *c, struct
 		lora->save |= !strcmp(c->lora.modules_to_save.word[i], "lm_head") ? PEFT_SAVE_HEAD
 										  : PEFT_SAVE_EMBED;
 	snprintf(lora->base, sizeof(lora->base), "%s", c->model.name_or_path);
-	return (struct model_options){
-		.lora = c->has_lora ? lora : NULL,
-		.full = !c->has_lora,
-		.storage = storage_of(&c->model),
-		.shards = {.rank = c->place.rank, .ranks = c->place.ranks, .stage = c->training.zero_stage},
-		.separate = c->training.adapters == CONFIG_ADAPTERS_SEPARATE,
-		.states = states_of(&c->training),
-		.positions = (int64_t)c->data.max_seq_length};
+	return (struct model_options){.lora = c->has_lora ? lora : NULL,
+				      .full = !c->has_lora,
+				      .storage = storage_of(&c->model),
+				      .shards = shards_of(c),
+				      .separate = c->training.adapters == CONFIG_ADAPTERS_SEPARATE,
+				      .states = states_of(&c->training),
+				      .positions = (int64_t)c->data.max_seq_length};
 }
 
 static struct step_size size_of(const struct config *c, uint32_t rows)
@@ -157,12 +170,12 @@ static enum status place_tree(struct stepper *s, const struct config *c, struct 
 		       : gradient_tree_create(&s->tree, &s->arena, m.micros, s->model->params.length, err);
 }
 
-/* LoRA's gradient is small, so it is summed at once. */
+/* LoRA's gradient is small, so it is summed at once. A divided one is summed in each pass, layer by layer. */
 static enum status make_buckets(struct stepper *s, const struct config *c, struct error *err)
 {
 	const double bytes = s->model->full ? c->training.bucket_cap_mb * 0x1p20 : HUGE_VAL;
 
-	return c->place.ranks > 1
+	return c->place.ranks > 1 && !s->model->divided.gradient
 		       ? buckets_make(&s->buckets, &s->model->params, s->model->shape.layers, bytes, err)
 		       : STATUS_OK;
 }
@@ -514,7 +527,7 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	t1 = clock_now_ns(clock);
 	if (!st)
 		st = phase(s, GPU_PHASE_BACKWARD, err);
-	if (!st && b->targets)
+	if (!st)
 		st = model_backward(&p, (float)(1.0 / (double)targets), sum_at(s, SUM_LOSS), err);
 	arena_reset(&s->arena, &s->placed);
 	if (!st && s->each_pack)
@@ -529,6 +542,19 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 		flop *= (double)b->tokens / (double)placed.tokens;
 	took->flop += flop;
 	return st;
+}
+
+enum status stepper_idle(struct stepper *s, bool training, struct error *err)
+{
+	enum status st = divided_empty_forward(s->model, &s->back, err);
+
+	return st || !training ? st : divided_empty_backward(s->model, &s->back, err);
+}
+
+void stepper_join(struct stepper *s, struct comm *comm)
+{
+	s->comm = comm;
+	s->model->divided.comm = comm;
 }
 
 enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct error *err)
@@ -612,7 +638,9 @@ enum status stepper_gather(struct stepper *s, struct error *err)
 
 	if (!p->border || !s->comm)
 		return STATUS_OK;
-	if (has_live)
+	if (s->model->divided.weights)
+		return divided_gather(s->model, &s->back, err);
+	if (has_live && count)
 		st = s->back.ops->convert(&s->back, p->master, params_cut(p, &p->live, begin, count), err);
 	s->comm->layer = -1;
 	if (!st)
@@ -620,9 +648,12 @@ enum status stepper_gather(struct stepper *s, struct error *err)
 	return st ? st : s->comm->ops->wait(s->comm, err);
 }
 
-enum status stepper_plan_comm(struct stepper *s, struct error *err)
+enum status stepper_plan_comm(struct stepper *s, uint64_t micros, struct error *err)
 {
 	enum status st = sum_gradient(s, err);
+
+	for (uint64_t i = 0; i < micros && !st; i++)
+		st = stepper_idle(s, true, err);
 
 	return st ? st : stepper_gather(s, err);
 }
@@ -715,7 +746,7 @@ enum status stepper_evaluate(struct stepper *s, const struct batch *b, double *l
 	enum status st;
 
 	if (!b->targets)
-		return STATUS_OK;
+		return stepper_idle(s, false, err);
 	if (back->kind == BACKEND_GPU)
 		gpu_backend_times_begin(back);
 	st = clear_sums(s, err);

@@ -31,7 +31,7 @@ struct stepper {
 	struct optimiser optimiser;
 	uint64_t seed;
 	double dropout;
-	struct comm *comm; /* sums the gradient over the ranks; lent; NULL: one rank. Set by the caller */
+	struct comm *comm; /* of the ranks; lent; NULL: one rank. Set by stepper_join */
 	struct buckets
 		buckets; /* parts of the gradient that are summed at once; one if only adapters are trained */
 	bool last;	 /* the next micro-batch is this rank's last in the step; set by the caller */
@@ -49,8 +49,11 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 /* Plans, allocates and places everything on the configuration's device. Parameters are not loaded yet. */
 enum status stepper_create(struct stepper *s, const struct shape *shape, const struct config *c,
 			   unsigned threads, struct error *err);
-/* After stepper_plan, with s->comm of a plan: makes the collectives of one step. */
-enum status stepper_plan_comm(struct stepper *s, struct error *err);
+/* Before the first step: the communication of the ranks, lent. */
+void stepper_join(struct stepper *s, struct comm *comm);
+/* After stepper_plan, with the communication of a plan: makes the collectives of a step of `micros`
+ * micro-batches. */
+enum status stepper_plan_comm(struct stepper *s, uint64_t micros, struct error *err);
 void stepper_release(struct stepper *s);
 /* After the last pass: returns the passes' memory to the system. The trained parameters stay. */
 void stepper_rest(struct stepper *s);
@@ -74,6 +77,9 @@ void stepper_packs(struct stepper *s, uint64_t packs);
 /* Runs one micro-batch of step `step` (from 0). `targets`: target tokens of all micro-batches of the step. */
 enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t step, uint64_t targets,
 			  struct step_part *took, struct error *err);
+/* In the place of a micro-batch or an evaluation that other ranks have and this one has not. If the ranks
+ * divide gradient or weights, it takes part in their collectives. Otherwise no effect. */
+enum status stepper_idle(struct stepper *s, bool training, struct error *err);
 /* Optional, before stepper_end: the first micro-batch of the next step, which a GPU receives while it still
  * computes. `b` is lent until that micro-batch runs. */
 enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct error *err);
