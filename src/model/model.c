@@ -209,8 +209,8 @@ void model_release(struct model *m)
 	free(m);
 }
 
-/* Tails must begin at multiples of 16 bytes, and the input of A must have no dropout. Adapters are BF16, and
- * the block of a layer in FP8 is not. */
+/* Tails must begin at multiples of 16 bytes, and the input of A must have no dropout. Numbers that are
+ * gathered from all ranks are packed. Adapters are BF16, and the block of a layer in FP8 is not. */
 static bool can_extend(const struct model *m, const struct backend *back)
 {
 	enum { TOGETHER = 8 };
@@ -218,8 +218,8 @@ static bool can_extend(const struct model *m, const struct backend *back)
 	const int64_t sizes = s->hidden | s->ffn | s->heads * s->head_dim | s->kv_heads * s->head_dim;
 
 	return back->kind == BACKEND_GPU && back->dtype == DTYPE_BF16 && !m->inference && !m->separate &&
-	       !m->fp8 && m->lora.targets && !(m->lora.dropout > 0) && m->lora.rank % TOGETHER == 0 &&
-	       sizes % TOGETHER == 0;
+	       !m->fp8 && !(m->shards.stage == 3 && storage_is_resident(&m->storage)) && m->lora.targets &&
+	       !(m->lora.dropout > 0) && m->lora.rank % TOGETHER == 0 && sizes % TOGETHER == 0;
 }
 
 /* In fused form, lists where in the blocks each tensor of the flat vector has its copy. */
@@ -271,6 +271,12 @@ static bool divides_weights(const struct model *m)
 	return m->full && m->shards.stage == 3;
 }
 
+/* Whether the frozen linear layers are divided. */
+static bool divides_base(const struct model *m)
+{
+	return !m->full && m->shards.stage == 3;
+}
+
 /* What is divided of the trained parameters. Adapters are small, so only their moments are. */
 static struct params_shards shards_of(const struct model *m, bool has_live)
 {
@@ -296,17 +302,20 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 	m->extended = can_extend(m, back);
 	if (m->extended && !m->lora.save) /* the blocks hold all copies */
 		live = flat;
-	if (divides_weights(m) && m->fp8)
+	if (m->shards.stage == 3 && m->fp8)
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"zero_stage: 3 divides the weights that precision: fp8 quantizes after each step; use "
-			"zero_stage: 2 or precision: bf16");
+			"zero_stage: 3 divides the weights, and precision: fp8 needs them whole to quantize "
+			"them; use zero_stage: 2 or precision: bf16");
 	m->params.shards = shards_of(m, live != flat);
 	if (divides_weights(m)) /* GEMMs read the slots */
 		live = flat;
 	st = params_place(&m->params, back->arena, flat, live, !m->inference, err);
 	if (!st)
 		st = divided_place(&m->divided, &m->params, m->shape.layers, divides_weights(m), back, err);
+	if (!st && divides_base(m))
+		st = divided_place_base(&m->divided, m->shards.rank, m->shards.ranks,
+					tensors_base_bytes(m, back), back, err);
 	if (!st)
 		st = slots_place(m, back, err);
 	if (!st)
@@ -316,6 +325,7 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 		st = arena_mat(back->arena, MEM_WEIGHTS, &m->cos_sin, "RoPE table", err);
 	if (!st && m->fp8)
 		st = place_overflows(m, back, err);
+	m->divided.lowest = model_lowest_trained(m);
 	return st || !m->extended ? st : list_live(m, err);
 }
 

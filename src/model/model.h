@@ -101,6 +101,8 @@ enum status model_peft_slots(const struct model *m, const struct mat *flat, stru
 enum status model_loaded(struct model *m, struct backend *back, struct error *err);
 /* Initializes A uniformly in +-1/sqrt(in), as in PEFT, and B with zeros. */
 enum status model_init_adapter(struct model *m, struct backend *back, uint64_t seed, struct error *err);
+/* The lowest layer that the backward pass reaches; the number of layers if only the head is trained. */
+int64_t model_lowest_trained(const struct model *m);
 /* The copies of a layer's adapters in fused form. */
 struct live_range model_live_of_layer(const struct model *m, int64_t layer);
 /* To be called after each change of the flat vector: updates the live copies. */

@@ -21,7 +21,7 @@ config() {
 	yaml=$1
 	shift
 	cat > "$yaml" << CONFIG
-model: {name_or_path: ${model:-model}, chat_template: qwen2.5}
+model: {name_or_path: ${model:-model}, chat_template: qwen2.5${four:-}}
 $([ "${full:-yes}" = yes ] || echo "lora: {r: 4, alpha: 8, dropout: 0.1}")
 data: {train: rows.jsonl, eval: held.jsonl, max_seq_length: 160, packing: false}
 training:
@@ -47,6 +47,7 @@ train() {
 	code=$?
 	[ $code = "$want" ]
 }
+arena() { grep -o '"arena_bytes":[0-9][0-9.]*' "$1" | tail -n 1 | cut -d: -f2; }
 losses() { grep '"type":"step"' "$1" | tr ',{' '\n\n' | sed -n 's/^"loss"://p'; }
 near() { # FILE FILE: step 1 within 1e-6, all within 1e-4, as shares
 	paste "$1" "$2" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > (NR == 1 ? 1e-6 : 1e-4) * $1) bad = 1 } END { exit bad || NR < '"${3:-6}"' }'
@@ -71,13 +72,17 @@ for stage in $stages; do
 done
 
 # Formats of the moments, whose blocks no border cuts; adapters.
-for kind in 8bit bf16 lora; do
-	full=$([ $kind = lora ] && echo no || echo yes)
-	config $kind.yaml "deterministic: true" "zero_stage: $highest" "$([ $kind = lora ] || echo "optim: adamw_$kind")"
+for kind in 8bit bf16 lora qlora; do
+	full=$([ $kind = lora ] || [ $kind = qlora ] && echo no || echo yes)
+	four=$([ $kind = qlora ] && echo ', load_in_4bit: true')
+	config $kind.yaml "deterministic: true" "zero_stage: $highest" "$([ $full = no ] || echo "optim: adamw_$kind")"
 	ok "one rank trains, $kind" train 0 1 $kind.yaml --out $kind.1
 	ok "four ranks have its bits" eval 'train 0 4 $kind.yaml --out $kind.4 && same $kind.1 $kind.4'
 done
-full=yes
+# less_weights KIND: each of four ranks has fewer bytes than one rank
+less_weights() { [ "$(arena $1.4/nodes/*/rank-1/journal.jsonl | cut -d. -f1)" -lt "$(arena $1.1/journal.jsonl | cut -d. -f1)" ]; }
+ok "a base model that is divided takes less memory" less_weights lora
+full=yes four=
 
 # A run that goes on with another number of ranks, of which one divides nothing: what came later is removed, as if the run had been
 # killed there.
@@ -102,7 +107,6 @@ ok "with the bits of a run without interruption" same bits chain
 
 # The memory of the plan. Each rank has two micro-batches, and in the last step of an epoch some have one.
 packs=8
-arena() { grep -o '"arena_bytes":[0-9][0-9.]*' "$1" | tail -n 1 | cut -d: -f2; }
 for stage in 0 $stages; do
 	config memory.$stage.yaml "zero_stage: $stage"
 	ok "four ranks train in any order of sums, stage $stage" train 0 4 memory.$stage.yaml --out memory.$stage --json
@@ -149,6 +153,6 @@ refuses() { # WORDS YAML-LINES..: before weights are read
 	[ $code = 64 ] && says "$words" err && [ ! -e refused ]
 }
 ok "a stage that does not exist is refused" refuses 'zero_stage: .*4' "zero_stage: 4"
-ok "FP8 is refused in stage 3" eval 'expect 64 make-model --shape tiny-64 --out eights || true; refuses "zero_stage: 3 divides the weights that precision: fp8" "zero_stage: 3" "precision: fp8"'
+ok "FP8 is refused in stage 3" eval 'expect 64 make-model --shape tiny-64 --out eights || true; refuses "zero_stage: 3 divides the weights, and precision: fp8" "zero_stage: 3" "precision: fp8"'
 ok "on one rank a stage has no effect, and that is said" eval 'train 0 1 bits.1.yaml --out alone && says "zero_stage: 1 has no effect on one rank" err'
 finish

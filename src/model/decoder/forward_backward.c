@@ -237,7 +237,7 @@ static enum status check_pass(const struct pass *p, struct error *err)
 static bool repeats(const struct pass *p)
 {
 	return p->back->ops->span && !p->dropout && !p->layer_done && !p->model->divided.gradient &&
-	       !p->model->divided.weights;
+	       !p->model->divided.weights && !p->model->divided.base;
 }
 
 static enum status in_span(const struct pass *p, enum status (*run)(void *, struct error *), void *arg,
@@ -283,9 +283,9 @@ static enum status layers_forward(void *arg, struct error *err)
 	if (!st)
 		st = p->back->ops->embed(p->back, p->batch, p->model->embed.w, saved[0].x, err);
 	for (int64_t i = 0; !st && i < layers; i++) {
-		st = slots_use(p->model, p->back, i, i + 1 < layers ? i + 1 : -1, err);
+		st = divided_use(p->model, p->back, i, i + 1 < layers ? i + 1 : -1, err);
 		if (!st)
-			st = divided_use(p->model, p->back, i, i + 1 < layers ? i + 1 : -1, err);
+			st = slots_use(p->model, p->back, i, i + 1 < layers ? i + 1 : -1, err);
 		if (!st)
 			st = layer_forward(&run, &p->model->layer[i], &saved[i],
 					   i + 1 < layers ? saved[i + 1].x : p->saved->out, err);
@@ -316,8 +316,7 @@ static bool layer_is_trained(const struct layer *l)
 	       linear_is_trained(&l->down) || l->norm1.grad.rows;
 }
 
-/* The lowest layer that the backward pass reaches; the number of layers if only the head is trained. */
-static int64_t lowest_trained(const struct model *m)
+int64_t model_lowest_trained(const struct model *m)
 {
 	int64_t layer = 0;
 
@@ -333,15 +332,15 @@ static enum status layers_backward(void *arg, struct error *err)
 	const struct span_run *r = arg;
 	const struct pass *p = r->pass;
 	const struct layer_run run = run_of(p);
-	const int64_t lowest = lowest_trained(p->model);
+	const int64_t lowest = model_lowest_trained(p->model);
 	enum status st = begin_span(r, err);
 
 	for (int64_t i = p->model->shape.layers - 1; !st && i >= lowest; i--) {
 		bool input_wanted = i > lowest || p->model->embed.grad.rows;
 
-		st = slots_use(p->model, p->back, i, i > lowest ? i - 1 : -1, err);
+		st = divided_use(p->model, p->back, i, i > lowest ? i - 1 : -1, err);
 		if (!st)
-			st = divided_use(p->model, p->back, i, i > lowest ? i - 1 : -1, err);
+			st = slots_use(p->model, p->back, i, i > lowest ? i - 1 : -1, err);
 		if (!st)
 			st = divided_layer(p->model, p->back, i, err);
 		if (!st)
@@ -362,7 +361,7 @@ static enum status layers_backward(void *arg, struct error *err)
 /* What the slots hold after the backward pass. */
 static void leave_backward(struct model *m)
 {
-	const int64_t lowest = lowest_trained(m);
+	const int64_t lowest = model_lowest_trained(m);
 
 	if (lowest < m->shape.layers)
 		slots_left(&m->slots, lowest + 1 < m->shape.layers ? lowest + 1 : -1, lowest);

@@ -206,12 +206,15 @@ static enum status load_layer(const struct model *m, struct backend *back, const
 enum status model_load(struct model *m, struct backend *back, const struct model_source *from,
 		       struct error *err)
 {
-	enum status st = m->params.shards.master && m->divided.gradient
-				 ? load_divided(m, back, from, err)
-				 : load_resident(m, back, from, ALL, err);
+	const bool by_layer =
+		(m->params.shards.master && m->divided.gradient) || (m->divided.base && !m->slots.count);
+	enum status st = by_layer ? load_divided(m, back, from, err) : load_resident(m, back, from, ALL, err);
 
-	for (int64_t i = 0; !st && i < m->shape.layers; i++)
+	for (int64_t i = 0; !st && i < m->shape.layers; i++) {
 		st = load_layer(m, back, from, i, err);
+		if (!st && m->slots.count && m->divided.base)
+			st = divided_loaded(m, back, i, err);
+	}
 	if (m->slots.count && from->weights)
 		weights_forget(from->weights);
 	return st;

@@ -109,8 +109,60 @@ enum status divided_place(struct divided *d, const struct params *p, int64_t lay
 	return st;
 }
 
+uint64_t divided_base_room(uint64_t bytes)
+{
+	return (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+}
+
+static enum status make_base_tables(struct divided *d, unsigned ranks, size_t words, struct error *err)
+{
+	const size_t unit = ARENA_ALIGN / sizeof(float), units = words / unit;
+
+	d->own = calloc((size_t)d->layers, sizeof(*d->own));
+	d->base_border = calloc((size_t)ranks + 1, sizeof(*d->base_border));
+	if (!d->own || !d->base_border)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for the ranges of %lld layers", (long long)d->layers);
+	for (unsigned r = 0; r <= ranks; r++)
+		d->base_border[r] = units * r / ranks * unit;
+	return STATUS_OK;
+}
+
+enum status divided_place_base(struct divided *d, unsigned rank, unsigned ranks, uint64_t bytes,
+			       struct backend *back, struct error *err)
+{
+	const size_t words = bytes / sizeof(float);
+	enum status st = make_base_tables(d, ranks, words, err);
+
+	d->base = true;
+	d->placing = -1;
+	for (int i = 0; i < DIVIDED_TURNS && !st; i++) {
+		d->room[i] = (struct mat){.rows = 1, .cols = (int64_t)words, .dtype = DTYPE_F32};
+		st = arena_mat(back->arena, MEM_SLOTS, &d->room[i], "a layer's stored weights", err);
+	}
+	for (int64_t i = 0; i < d->layers && !st; i++) {
+		d->own[i] = (struct mat){.rows = 1,
+					 .cols = (int64_t)(d->base_border[rank + 1] - d->base_border[rank]),
+					 .dtype = DTYPE_F32};
+		st = arena_mat(back->arena, MEM_WEIGHTS, &d->own[i], "this rank's part of a layer", err);
+	}
+	return st;
+}
+
+void *divided_base_take(struct divided *d, int64_t layer, uint64_t bytes)
+{
+	uint8_t *data = d->room[layer % DIVIDED_TURNS].data;
+	const size_t at = layer == d->placing ? d->taken : 0;
+
+	d->placing = layer;
+	d->taken = at + divided_base_room(bytes);
+	return data ? data + at : NULL;
+}
+
 void divided_release(struct divided *d)
 {
+	free(d->own);
+	free(d->base_border);
 	free(d->border);
 	*d = (struct divided){0};
 }
@@ -295,11 +347,34 @@ static enum status gather_part(struct model *m, struct backend *back, int64_t nu
 	return d->comm->ops->all_gather(d->comm, memory, part.border, err);
 }
 
+/* This rank's part of a layer in the room. */
+static struct mat own_part(const struct model *m, int64_t layer)
+{
+	const struct divided *d = &m->divided;
+	struct mat part = mat_cols(&d->room[layer % DIVIDED_TURNS], (int64_t)d->base_border[m->shards.rank],
+				   d->own[layer].cols);
+
+	part.ld = part.cols;
+	return part;
+}
+
+static enum status gather_base(struct model *m, struct backend *back, int64_t layer, struct error *err)
+{
+	const struct divided *d = &m->divided;
+	enum status st = d->own[layer].cols ? back->ops->convert(back, d->own[layer], own_part(m, layer), err)
+					    : STATUS_OK;
+
+	if (st || !d->comm)
+		return st;
+	d->comm->layer = layer;
+	return d->comm->ops->all_gather(d->comm, d->room[layer % DIVIDED_TURNS], d->base_border, err);
+}
+
 static enum status fill(struct model *m, struct backend *back, int64_t layer, struct error *err)
 {
 	m->divided.held[layer % DIVIDED_TURNS] = layer;
 	m->divided.awaited[layer % DIVIDED_TURNS] = false;
-	return gather_part(m, back, layer, err);
+	return m->divided.base ? gather_base(m, back, layer, err) : gather_part(m, back, layer, err);
 }
 
 enum status divided_use(struct model *m, struct backend *back, int64_t layer, int64_t next, struct error *err)
@@ -308,7 +383,7 @@ enum status divided_use(struct model *m, struct backend *back, int64_t layer, in
 	const int slot = (int)(layer % DIVIDED_TURNS);
 	enum status st = STATUS_OK;
 
-	if (!d->weights)
+	if (!d->weights && !d->base)
 		return STATUS_OK;
 	if (d->held[slot] != layer)
 		st = fill(m, back, layer, err);
@@ -356,6 +431,10 @@ enum status divided_loaded(struct model *m, struct backend *back, int64_t layer,
 	const int64_t ends = m->divided.layers;
 	enum status st;
 
+	if (m->divided.base)
+		return layer >= 0 && m->divided.own[layer].cols
+			       ? back->ops->convert(back, own_part(m, layer), m->divided.own[layer], err)
+			       : STATUS_OK;
 	if (layer >= 0)
 		return take_loaded(m, back, layer, err);
 	st = take_loaded(m, back, ends, err);
@@ -376,8 +455,8 @@ enum status divided_empty_backward(struct model *m, struct backend *back, struct
 {
 	enum status st = divided_begin(m, back, err);
 
-	for (int64_t i = m->divided.layers - 1; i >= 0 && !st; i--) {
-		st = divided_use(m, back, i, i - 1, err);
+	for (int64_t i = m->divided.layers - 1; i >= m->divided.lowest && !st; i--) {
+		st = divided_use(m, back, i, i > m->divided.lowest ? i - 1 : -1, err);
 		if (!st)
 			st = divided_layer(m, back, i, err);
 		if (!st)

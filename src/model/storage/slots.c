@@ -97,11 +97,17 @@ enum status slots_use(struct model *m, struct backend *back, int64_t layer, int6
 
 	if (!s->count)
 		return STATUS_OK;
-	if (!holds(s, layer))
-		st = fill(m, back, layer, err);
+	if (!holds(s, layer)) {
+		if (m->divided.base) /* the fill follows the wait for the layer's bytes */
+			st = back->ops->slot_free(back, slot_of(s, layer), err);
+		if (!st)
+			st = fill(m, back, layer, err);
+	}
 	if (!st && !s->awaited[slot_of(s, layer)])
 		st = back->ops->slot_ready(back, slot_of(s, layer), err);
 	s->awaited[slot_of(s, layer)] = true;
+	if (m->divided.base) /* its bytes are still on their way */
+		return st;
 	if (!st && next >= 0 && slot_of(s, next) != slot_of(s, layer) && !holds(s, next))
 		st = fill(m, back, next, err);
 	return st;

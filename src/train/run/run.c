@@ -172,7 +172,7 @@ static void add_up(struct train *t, const struct step_figures *f)
 static enum status evaluate_own(struct train *t, double *losses, struct error *err)
 {
 	const uint64_t count = data_eval_micros(t->data);
-	const bool all = t->stepper.model->divided.weights;
+	const bool all = t->stepper.model->divided.weights || t->stepper.model->divided.base;
 	struct error why = {0};
 	enum status st = STATUS_OK;
 
