@@ -18,7 +18,7 @@
 
 enum { STACK_NEEDED = 512 << 10, STACK_WANTED = 8 << 20 };
 
-static volatile sig_atomic_t stop_requests;
+static volatile sig_atomic_t stop_requests, preempted;
 
 /*
  * The first request asks for an orderly end, the second for an immediate end. Programs such as timeout(1)
@@ -38,6 +38,7 @@ static void on_stop(int sig)
 	if (!stop_requests) {
 		first_s = (sig_atomic_t)now.tv_sec;
 		first_ms = (sig_atomic_t)(now.tv_nsec / 1000000);
+		preempted = sig == SIGTERM || sig == SIGUSR1;
 	}
 	if (stop_requests < 2)
 		stop_requests++;
@@ -72,6 +73,7 @@ static void install_signals(void)
 
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
+	sigaction(SIGUSR1, &stop, NULL);
 	sigaction(SIGHUP, &stop, NULL);
 	sigaction(SIGQUIT, &stop, NULL);
 	sigaction(SIGPIPE, &ignore, NULL); /* a closed pipe is a failed write and does not end the program */
@@ -237,7 +239,8 @@ int main(int argc, char **argv)
 {
 	struct log log = {.sink = log_to_stderr};
 	struct error err = {0};
-	struct command_context context = {.log = &log, .stop = &stop_requests, .tells = rank_exit_asked()};
+	struct command_context context = {
+		.log = &log, .stop = &stop_requests, .preempted = &preempted, .tells = rank_exit_asked()};
 	int code;
 
 	name_process();

@@ -48,8 +48,8 @@ switch_off() {
 	# shellcheck disable=SC2086
 	meson setup --reconfigure $choice . "$source" && ninja -t cleandead
 }
-builds() {
-	ninja "$@" > build.log 2>&1 || { grep -E 'error|FAILED' build.log | head -n 20; return 1; }
+builds() { # tests run beside it
+	nice ninja "$@" > build.log 2>&1 || { grep -E 'error|FAILED' build.log | head -n 20; return 1; }
 	! grep 'warning:' build.log
 }
 starts() { "$assay" --version && "$assay" list probes | grep -q '^gemm'; }

@@ -1,14 +1,14 @@
 #!/bin/sh
 # Every test: the ordinary build; each build option off by itself; a build under ASan and UBSan with its modules; what has
-# threads under TSan; each fuzz target for five seconds on new input. What only reads and writes words (suite logic) runs once, under the
+# threads under TSan; each fuzz target for two seconds on new input. What only reads and writes words (suite logic) runs once, under the
 # sanitizers. A build that cannot be made here is skipped with its reason. Many tests wait more than they compute: several run at once, and
-# the next builds are made beside them.
+# the other builds, the options, TSan and the fuzz targets run beside them, so that no processor waits for the last test of a group.
 # Called by ./quickstart test.
 # usage: run.sh [--fast | --long]     --fast: the ordinary build alone; --long: only the campaigns of tests/long, about an hour
 #                                     (LONG_FUZZ seconds a target, LONG_KILLS kills, LONG_RUNS clean runs)
 set -eu
 cd "$(dirname "$0")/.."
-passed=0 failed=0 skipped=0 unfetched=no only_alone='' together=$(nproc)
+passed=0 failed=0 skipped=0 unfetched=no only_alone='' aside='' together=$(nproc)
 [ "$together" -ge 6 ] || together=6
 
 # Tests of a folder that an assertion failed, not those that a signal ended or of which a sanitizer spoke; but what a failed assertion
@@ -47,7 +47,10 @@ run() { # folder, label, arguments of meson test
 	expected=$(count 'Expected Fail')
 	ok=$((${ok:-0} + ${expected:-0})) # a planted fault that fails its program is a test that passed
 	[ "$ok" != 0 ] || { tail -n 30 "$folder/test.log"; echo "run.sh: no tests ran in $folder" >&2; exit 1; }
-	[ "${bad:-0}" = 0 ] || run_again "$folder"
+	if [ "${bad:-0}" != 0 ]; then
+		for pid in $aside; do wait "$pid" || :; done
+		run_again "$folder"
+	fi
 	passed=$((passed + ok)) skipped=$((skipped + ${skip:-0}))
 	failed=$((failed + ${bad:-0} + ${slow:-0} + ${odd:-0}))
 	grep -E ' SKIP' "$folder/test.log" || true
@@ -98,6 +101,29 @@ left_out() {
 	skipped=$((skipped + 1))
 }
 
+# What runs in the background, one of another name beside the other: what it says and counts is kept until it is gathered.
+beside() { # NAME COMMAND..
+	of=$1
+	shift
+	rm -f "build/$of.counts"
+	(
+		passed=0 failed=0 skipped=0 only_alone='' aside=''
+		"$@"
+		echo "$passed $failed $skipped $only_alone" > "build/$of.counts"
+	) > "build/$of.said" 2>&1 &
+	aside="$aside $!"
+}
+gather() { # NAME
+	for pid in $aside; do wait "$pid" || :; done
+	cat "build/$1.said"
+	if [ -f "build/$1.counts" ] && read -r ok bad skip alone < "build/$1.counts"; then
+		passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip)) only_alone="$only_alone${alone:+ $alone}"
+	else
+		echo "run.sh: $1 stopped in its middle" >&2
+		failed=$((failed + 1))
+	fi
+}
+
 threaded="cpu_pool grammar load_content machine run_ranks team_links train_checkpoint train_comm_mpi train_findings train_sampler train_tokenised vendor_nvml watch_serve"
 # One build after the other, beside the tests; how each went is a file that its tests wait for. They are not optimised, but for threads, whose
 # tests compute for long; and what is for a debugger is left out but for lines: the compiler takes two to four times as long otherwise.
@@ -119,6 +145,27 @@ build_all() {
 await() { # folder
 	while [ ! -f "build/$1.made" ] && kill -0 "$builder" 2> /dev/null; do sleep 1; done
 	[ "$(cat "build/$1.made")" = 0 ] || { cat build/builds.log; exit 1; }
+}
+# The background's work, first what others wait for.
+builds_and_options() {
+	(build_all) > build/builds.log 2>&1 # another compiler is chosen there
+	options
+}
+threads_and_fuzz() {
+	together=3 # as many tests as leave the others room
+	if [ $tsan = yes ]; then
+		await build-tsan
+		# shellcheck disable=SC2086
+		run build-tsan "threads under TSan" --suite unit $threaded
+	else
+		left_out "threads under TSan" "${CC:-cc} makes no program with -fsanitize=thread that starts here"
+	fi
+	if [ $fuzz = yes ]; then
+		await build-fuzz
+		run build-fuzz "fuzz targets on new input" --suite fuzz_new
+	else
+		left_out "fuzz targets on new input" "clang with libFuzzer is not installed"
+	fi
 }
 
 # What PyPI gives, where it is asked for: its files are below build/NAME. False: they could not be fetched.
@@ -186,29 +233,18 @@ else
 	able "${CC:-cc}" -fsanitize=thread 'int main(void) { return 0; }' && tsan=yes
 	able clang -fsanitize=fuzzer '' && fuzz=yes
 	rm -f build/build-*.made
-	build_all > build/builds.log 2>&1 &
+	beside options builds_and_options
 	builder=$!
-	trap 'kill $builder 2> /dev/null || :' EXIT
+	trap 'kill $aside 2> /dev/null || :' EXIT
 	fetch
 	run build "ordinary build" --no-suite logic # those run under the sanitizers
-	options
 	unset ASSAY_SMOLLM2 ASSAY_BFCL ASSAY_TEST_HTA_PATH # a real model under sanitizers takes minutes; tiny ones run there
 	await build-asan
+	beside threads threads_and_fuzz
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1 \
 		run build-asan "under ASan and UBSan" --no-suite tree --no-suite once # the tree is the same
-	if [ $tsan = yes ]; then
-		await build-tsan
-		# shellcheck disable=SC2086
-		run build-tsan "threads under TSan" --suite unit $threaded
-	else
-		left_out "threads under TSan" "${CC:-cc} makes no program with -fsanitize=thread that starts here"
-	fi
-	if [ $fuzz = yes ]; then
-		await build-fuzz
-		run build-fuzz "fuzz targets on new input" --suite fuzz_new
-	else
-		left_out "fuzz targets on new input" "clang with libFuzzer is not installed"
-	fi
+	gather options
+	gather threads
 fi
 times > build/times
 awk 'function seconds(t) { split(t, part, "[ms]"); return part[1] * 60 + part[2] }

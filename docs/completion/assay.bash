@@ -113,15 +113,15 @@ _assay()
 	comprehensive) words='--help --quick --plan --only --model --data --rate --duration --input --output --stress --out --archive --keep-model --json' ;;
 	cost) words='--help --prices --electricity --api --price-per-hour --capital --years --idle-share --idle-power --node-power --sku --gpus --same-server --date --format --json' ;;
 	demo) words='--help quick full benchmark training serve start attach kill quick full benchmark training serve --steps --pause --plan --model --duration --train-steps --price-per-hour --keep-model --detach --out' ;;
-	deploy) words='--help --as --hostfile --out --resume --stop --bundle --send --env --ssh-config --accept-new --remote-dir --keep --patience --fetch-most --nodes --gpus-per-node --image --namespace --name --port --time --partition --account' ;;
+	deploy) words='--help --as --hostfile --out --resume --stop --bundle --send --env --ssh-config --accept-new --remote-dir --keep --patience --fetch-most --nodes --gpus-per-node --machine --image --namespace --name --port --time --partition --account' ;;
 	eval) words='--help --data --precisions --compare --max-rows --context --stride --tokens --device --perplexity-mark --calls-mark --chat-template --tokenizer --json' ;;
-	exporter) words='--help --host --port --names --interval --web-config --processes --max-connections --runs --replay' ;;
+	exporter) words='--help --host --port --names --interval --web-config --processes --max-connections --runs --job-files --replay' ;;
 	generate) words='--help --adapter --merge --device --weights --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs --no-cache' ;;
 	health) words='--help --for --active --run --drain-with --resume-with --node --state --new-baseline --within --expect --site --expectations --suite --out --machine --json' ;;
 	history) words='--help --plot --all --json --expectations' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names --alone --out --node --interface --team-secret --join' ;;
 	ladder) words='--help --device --shape --model --loss-model --steps --length --rounds --within --plan --keep-weights --resume --out --json' ;;
-	launch) words='--help --how --nodes --hosts --hostfile --gpus-per-node --ranks-per-node --time --partition --account --sbatch --script --env --derive --mpi --master --ssh-config --machine --print --exports --wait' ;;
+	launch) words='--help --how --nodes --hosts --hostfile --gpus-per-node --ranks-per-node --time --partition --account --sbatch --script --restarts --env --derive --mpi --master --ssh-config --machine --print --exports --wait' ;;
 	list) words='--help probes engines suites kernels causes expectations nccl metrics --suite --machine --expectations --as --all --json' ;;
 	load) words='--help --model --serve-options --name --endpoint --tokenizer --chat-template --api-key-file --ca-file --insecure --rate --arrival --burstiness --rate-end --steps --trace --trace-speed --users --think --turns --duration --max-requests --input --output --dataset --prefix --prefix-groups --warm-cache --ignore-eos --temperature --stream --body --recount --slo --attainment --expectations --sweep --warmup --grace --timeout --ready-timeout --max-connections --threads --seed --metrics --idle --node --telemetry --real-names --out --plan --json' ;;
 	make-model) words='--help --out --shape --seed --dtype --shard --tokenizer --holes' ;;
@@ -135,7 +135,7 @@ _assay()
 	serve) words='--help --adapter --any-base --served-model-name --host --port --device --context --max-sequences --max-rows --max-step-ms --max-queue --memory --page-tokens --kv-cache --weights --no-prefix-cache --deterministic --chat-template --api-key-file --tls-certificate --tls-key --cors --max-connections --max-body --request-log --log-requests --out --telemetry --real-names --plan --json' ;;
 	tokens) words='--help --file --control --json' ;;
 	top) words='--help nccl nvlink ib links --hosts --hosts-file --ssh-config --program --interval --record --replay --at --once --count --json --pid --sort --filter --theme --machine' ;;
-	train) words='--help --out --resume --plan --gpus --nodes --link-rate --network-rate --telemetry --real-names --silence --no-cache --json --node --interface --team-secret --join' ;;
+	train) words='--help --out --resume --resume-if-exists --plan --gpus --nodes --link-rate --network-rate --telemetry --real-names --silence --no-cache --json --node --interface --team-secret --join' ;;
 	esac
 	if [ "${COMP_WORDS[1]}" = probe ] && [ "$COMP_CWORD" -eq 2 ]; then
 		words='attention clock_state collective contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state p2p peak remap scaling sm stress versions xid --help'

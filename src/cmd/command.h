@@ -9,11 +9,15 @@
 #include "core/log.h"
 #include "core/input/opt.h"
 
-enum { EXIT_PASS = 0, EXIT_FAILED = 1, EXIT_INCONCLUSIVE = 2, EXIT_USAGE = 64 };
+/* EXIT_SAVED: stopped by TERM or USR1 after saving; the same command with --resume continues (EX_TEMPFAIL).
+ */
+enum { EXIT_PASS = 0, EXIT_FAILED = 1, EXIT_INCONCLUSIVE = 2, EXIT_USAGE = 64, EXIT_SAVED = 75 };
 
 struct command_context {
 	struct log *log;
 	const volatile sig_atomic_t *stop;
+	/* The first request to stop was TERM or USR1: not from a person, but from a scheduler or launcher. */
+	const volatile sig_atomic_t *preempted;
 	bool tells;    /* this process is a rank and reports its end to its launcher (launch/rank_exit.h) */
 	bool terminal; /* stderr is a terminal: progress may be drawn */
 	bool colour;   /* stdout is a terminal and NO_COLOR is not set */
@@ -40,12 +44,17 @@ struct command {
 	bool hidden;   /* __worker and other internal commands */
 	bool single;   /* not supported on several ranks: each rank would do all of the work */
 	bool mpi_on_cpus;  /* its ranks communicate by MPI if they have no GPU */
+	bool saves;	   /* on TERM and USR1 its ranks save, and it can be continued (EXIT_SAVED) */
 	bool alone;	   /* works on files or on this program only: all launched ranks would do the same */
 	bool stops_unread; /* a closed output pipe (SIGPIPE) requests a stop, as TERM does */
 	bool raw;	   /* parses argv itself (hidden commands) */
 	/* Optional. Maps the exit code to the one that the program's caller needs. argv: the words after the
 	 * command's name. */
 	int (*code_for_caller)(int argc, char *const *argv, int code);
+	/* Optional. Shell words that a batch job adds, so that the command continues its run when the job
+	 * begins again. Each follows a blank. $run is a directory of the job. NULL: not with these options.
+	 */
+	const char *(*again)(const void *opts);
 	int (*run)(const struct command_context *c, const void *opts);
 	int (*run_raw)(const struct command_context *c, int argc, char **argv);
 };

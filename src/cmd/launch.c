@@ -5,20 +5,22 @@
 #include "cmd/command.h"
 #include "cmd/launch_command.h"
 #include "cmd/list.h"
+#include "cmd/shared/counts.h"
 #include "cmd/shared/show.h"
 #include "core/file/file.h"
 #include "launch/route.h"
 #include "launch/start.h"
 #include "launch/rank_exit.h"
+#include "launch/ssh_command.h"
 
 struct launch_opts {
-	uint32_t how, nodes;
+	uint32_t how, nodes, restarts;
 	const char *hosts, *hostfile, *gpus, *ranks, *time, *partition, *account, *sbatch, *script, *env,
 		*master, *ssh_config, *machine;
 	bool derive, mpi, print, wait, exports;
 };
 
-enum { HOW_AUTO = 0, CPU_RANKS = 4, LOCAL_RANKS_MAX = 1024 };
+enum { HOW_AUTO = 0, CPU_RANKS = 4, LOCAL_RANKS_MAX = 1024, ANSWER_MS = 20000 };
 
 #define X(id, name, text) name,
 static const char *const hows[] = {"auto", LAUNCH_HOWS(X) NULL};
@@ -48,6 +50,9 @@ static const struct opt opts[] = {
 		.help = "Slurm: options for one more #SBATCH line"),
 	OPT_ROW(struct launch_opts, script, .name = "script", .shown = "FILE",
 		.help = "Slurm: save the job script to FILE, also with --print"),
+	OPT_ROW(struct launch_opts, restarts, .name = "restarts", .also = "max-restarts", .max = 1000,
+		.help = "train: if a rank, a node or mpirun is lost, start the ranks again, at most this often; the run continues "
+			"from its newest checkpoint, without hosts that do not answer"),
 	OPT_ROW(struct launch_opts, env, .name = "env", .also = "export", .shown = "WORDS",
 		.help = "environment variables for all ranks: NAME=value words, separated by blanks"),
 	OPT_ROW(struct launch_opts, derive, .name = "derive", .preset = "true",
@@ -75,6 +80,9 @@ struct filled {
 	char program[PATH_MAX], folder[PATH_MAX], build[PROCESS_BUILD], label[160], route[64];
 	char *env_text;
 	const char *env[64];
+	const char
+		*words[COMMAND_WORDS_MAX + 4]; /* with --restarts: the command, with its words of `again` */
+	char again[64];
 };
 
 static const char *const check_quick[] = {"check", "quick"};
@@ -153,37 +161,6 @@ static enum status check_options(const struct launch_plan *p, const struct launc
 	return STATUS_OK;
 }
 
-static enum status number(unsigned *out, const char *option, const char *text, unsigned most,
-			  struct error *err)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
-
-	if (*text < '0' || *text > '9' || *end || value > most)
-		return error_set(err, STATUS_BAD_INPUT, "%s: \"%.40s\" is not a whole number from 0 to %u",
-				 option, text, most);
-	*out = (unsigned)value;
-	return STATUS_OK;
-}
-
-/* Counts the GPUs that this process may use, and the ranks that make sense on CPUs alone. */
-static enum status count_gpus(unsigned *gpus, unsigned *cpus, const char *recording,
-			      const struct command_context *c, struct error *err)
-{
-	static const char *const none[] = {NULL};
-	const struct machine_scope scope = {.up_to = LAYER_HOST, .stop = c->stop, .libs = none};
-	struct machine *m = NULL;
-	enum status st = machine_read_scope(&m, &scope, recording, c->log, err);
-
-	if (st)
-		return st;
-	for (unsigned i = 0; i < machine_gpu_count(m); i++)
-		*gpus += machine_gpu(m, i)->granted;
-	*cpus = machine_cpu(m)->usable < CPU_RANKS ? machine_cpu(m)->usable : CPU_RANKS;
-	machine_free(m);
-	return STATUS_OK;
-}
-
 /* True if the only node is this machine. */
 static bool is_here(const struct launch_plan *p)
 {
@@ -197,16 +174,17 @@ static enum status take_counts(struct launch_plan *p, const struct launch_opts *
 	enum status st = STATUS_OK;
 
 	if (o->gpus)
-		st = number(&p->gpus, "--gpus-per-node", o->gpus, LOCAL_RANKS_MAX, err);
+		st = counts_number(&p->gpus, "--gpus-per-node", o->gpus, LOCAL_RANKS_MAX, err);
 	else if (o->machine || is_here(p))
-		st = count_gpus(&p->gpus, &cpus, o->machine, c, err);
+		st = counts_of_machine(&p->gpus, &cpus, o->machine, c, err);
 	else if (!o->ranks)
 		st = error_set(err, STATUS_BAD_INPUT,
 			       "the number of GPUs per node is not known: give --gpus-per-node, "
 			       "--ranks-per-node or --machine");
+	cpus = cpus < CPU_RANKS ? cpus : CPU_RANKS;
 	p->ranks = p->gpus ? p->gpus : cpus ? cpus : 1;
 	if (!st && o->ranks)
-		st = number(&p->ranks, "--ranks-per-node", o->ranks, LOCAL_RANKS_MAX, err);
+		st = counts_number(&p->ranks, "--ranks-per-node", o->ranks, LOCAL_RANKS_MAX, err);
 	return st;
 }
 
@@ -285,6 +263,8 @@ static enum status fill(struct filled *f, const struct launch_opts *o, const str
 	if (!st)
 		st = launch_words_single(&p->words, p->nodes * p->ranks, err);
 	if (!st)
+		p->again = launch_words_again(&p->words);
+	if (!st)
 		st = find_program(f, err);
 	return st ? st : launch_check(p, err);
 }
@@ -308,6 +288,8 @@ static enum status start_plain(const struct launch_plan *p, const struct filled 
 				.host = "127.0.0.1",
 				.words = words,
 				.stop = s->stop,
+				.preempted = s->preempted,
+				.saves = s->saves,
 				.lifeline = -1,
 				.log = s->log};
 	enum status st;
@@ -316,8 +298,11 @@ static enum status start_plain(const struct launch_plan *p, const struct filled 
 	for (size_t i = 0; i < p->words.count; i++)
 		words[i] = p->words.word[i];
 	for (size_t i = 0; i < p->env.count; i++) {
-		*strchr(f->env[i], '=') = '\0';
-		setenv(f->env[i], f->env[i] + strlen(f->env[i]) + 1, 1);
+		char *equals = strchr(f->env[i], '=');
+
+		*equals = '\0';
+		setenv(f->env[i], equals + 1, 1);
+		*equals = '=';
 	}
 	ranks_report(s->team->secret, s->team->job);
 	if (p->derive)
@@ -352,7 +337,12 @@ static enum status start(const struct filled *f, const struct launch_opts *o, co
 			 int *code, struct error *err)
 {
 	struct ranks_team team;
-	const struct starting s = {.team = &team, .stop = c->stop, .log = c->log, .out = to_stdout};
+	const struct starting s = {.team = &team,
+				   .stop = c->stop,
+				   .preempted = c->preempted,
+				   .saves = launch_words_saves(&f->plan.words),
+				   .log = c->log,
+				   .out = to_stdout};
 	enum status st = ranks_team(&team, err);
 
 	if (st)
@@ -403,6 +393,120 @@ static enum status print(const struct filled *f, const struct launch_opts *o, st
 	return st;
 }
 
+/* With --restarts the command is one that continues its run if there is one. */
+static enum status take_restarts(struct filled *f, const struct launch_opts *o, struct error *err)
+{
+	struct launch_plan *p = &f->plan;
+	const char *again = p->again;
+	size_t n = 0;
+
+	if (!o->restarts)
+		return STATUS_OK;
+	if (!launch_words_saves(&p->words))
+		return error_set(err, STATUS_BAD_INPUT, "--restarts works only with train, not with %s",
+				 p->words.word[0]);
+	if (p->how == LAUNCH_SLURM)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"--restarts does not work with --how slurm: Slurm queues the job again by itself");
+	if (!again)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--restarts does not work with these options of train");
+	if (strstr(again, "--out"))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"--restarts needs a run directory: give train --out DIR, or training: output_dir");
+	text_copy(f->again, sizeof(f->again), again + strspn(again, " "));
+	for (size_t i = 0; i < p->words.count; i++)
+		f->words[n++] = p->words.word[i];
+	if (*f->again)
+		f->words[n++] = f->again;
+	p->words = (struct opt_words){f->words, n};
+	return STATUS_OK;
+}
+
+/* Whether ssh reaches a host. */
+static bool answers(const struct launch_plan *p, const char *host, const volatile sig_atomic_t *stop)
+{
+	struct command_words w = {0};
+	struct process_spec spec = {.cpu_numa = -1, .stop = stop};
+	char *out = NULL;
+	int code = -1;
+
+	ssh_command_words(&w,
+			  &(struct ssh_command){.config = p->ssh_config, .host = host, .remote = "exit 0"});
+	spec.argv = (const char *const *)w.word;
+	if (w.failed || process_run(&spec, ANSWER_MS, 1 << 16, &out, NULL, &code, NULL))
+		code = -1;
+	free(out);
+	command_words_release(&w);
+	return !code;
+}
+
+/* Takes hosts that do not answer out of the plan. False: none is left. */
+static bool drop_lost_hosts(struct launch_plan *p, const struct command_context *c)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->hosts.count; i++) {
+		if (answers(p, p->hosts.name[i], c->stop)) {
+			p->hosts.name[kept++] = p->hosts.name[i];
+		} else {
+			log_warn(c->log, LOG_TOPIC_RUN, "%s does not answer; the run continues without it",
+				 p->hosts.name[i]);
+			free(p->hosts.name[i]);
+		}
+	}
+	if (!p->hosts.count)
+		return true;
+	p->hosts.count = kept;
+	p->nodes = kept < p->nodes ? (unsigned)kept : p->nodes;
+	return kept > 0;
+}
+
+/* The ranks or their launcher were lost, or they were preempted: not by a request to this process. */
+static bool may_restart(const struct command_context *c, enum status st, int code)
+{
+	if (*c->stop)
+		return false;
+	return st ? st != STATUS_BAD_INPUT && st != STATUS_CANCELLED && st != STATUS_UNSUPPORTED
+		  : code == EXIT_INCONCLUSIVE || code == EXIT_SAVED;
+}
+
+/* Starts the ranks again with one node less, until the step's packs can be divided among them. */
+static enum status start_fewer(struct filled *f, const struct launch_opts *o, const struct command_context *c,
+			       unsigned before, int *code, struct error *err)
+{
+	enum status st = start(f, o, c, code, err);
+
+	while (!st && *code == EXIT_USAGE && f->plan.nodes < before && f->plan.nodes > 1 && !*c->stop) {
+		before = f->plan.nodes--;
+		log_warn(c->log, LOG_TOPIC_RUN, "trying %u nodes", f->plan.nodes);
+		st = start(f, o, c, code, err);
+	}
+	return st;
+}
+
+static enum status start_again(struct filled *f, const struct launch_opts *o, const struct command_context *c,
+			       int *code, struct error *err)
+{
+	enum status st = start(f, o, c, code, err);
+
+	for (unsigned i = 0; i < o->restarts && may_restart(c, st, *code); i++) {
+		const unsigned before = f->plan.nodes;
+
+		if (st)
+			log_warn(c->log, LOG_TOPIC_RUN, "%s", err->text);
+		error_clear(err);
+		if (!drop_lost_hosts(&f->plan, c))
+			return error_set(err, STATUS_UNAVAILABLE, "no host answers any more");
+		log_warn(c->log, LOG_TOPIC_RUN, "restart %u of %u: the ranks start again", i + 1,
+			 o->restarts);
+		st = start_fewer(f, o, c, before, code, err);
+	}
+	return st;
+}
+
 static int run(const struct command_context *c, const void *values)
 {
 	const struct launch_opts *o = values;
@@ -411,6 +515,8 @@ static int run(const struct command_context *c, const void *values)
 	int code = EXIT_PASS;
 	enum status st = fill(&f, o, c, &err);
 
+	if (!st)
+		st = take_restarts(&f, o, &err);
 	if (!st && !o->exports)
 		st = ask_around(&f.plan, o->print, c, &err);
 	if (!st)
@@ -418,7 +524,7 @@ static int run(const struct command_context *c, const void *values)
 	if (!st && (o->print || o->exports))
 		st = print(&f, o, &err);
 	else if (!st)
-		st = start(&f, o, c, &code, &err);
+		st = start_again(&f, o, c, &code, &err);
 	if (st) {
 		log_error(c->log, LOG_TOPIC_RUN, "%s", err.text);
 		code = err.status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
@@ -441,8 +547,9 @@ const struct command command_launch = {
 		"host. Slurm: writes a job script with the reason above each line; --print shows it. The ranks share "
 		"a secret that is new for each launch and appears on no command line and in no file.\n\n"
 		"Exit codes: the exit code of rank 0. If the ranks did not join, or rank 0 succeeded and another rank "
-		"did not, the worst one counts: 64, then 1, then 2 (also for a signal), then 0. With --wait, the "
-		"job's exit code. 64 wrong usage; 2 a host or a program cannot be used.",
+		"did not, the worst one counts: 64, then 1, then 2 (also for a signal), then 75, then 0. With --wait, the "
+		"job's exit code. 64 wrong usage; 2 a host or a program cannot be used; 75 training was stopped by TERM or USR1 "
+		"after saving a checkpoint.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct launch_opts)},
 	.rest = "[-- COMMAND [WORD...]]",
 	.run = run,

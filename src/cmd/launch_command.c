@@ -105,3 +105,27 @@ bool launch_words_mpi(const struct opt_words *words)
 
 	return cmd && cmd->mpi_on_cpus;
 }
+
+bool launch_words_saves(const struct opt_words *words)
+{
+	const struct command *cmd = find(words->word[0]);
+
+	return cmd && cmd->saves;
+}
+
+const char *launch_words_again(const struct opt_words *words)
+{
+	const struct command *cmd = find(words->word[0]);
+	const bool asked = cmd && cmd->again;
+	void *values = asked ? calloc(1, cmd->opts.size) : NULL;
+	char **argv = asked ? calloc(words->count + 1, sizeof(*argv)) : NULL;
+	const char *again = NULL;
+	int argc;
+
+	if (values && argv && own_words(argv, &argc, words) && !opt_defaults(&cmd->opts, values, NULL) &&
+	    !opt_from_argv(&cmd->opts, values, argc, argv, NULL, NULL))
+		again = cmd->again(values);
+	free(argv);
+	free(values);
+	return again;
+}

@@ -12,4 +12,8 @@ enum status launch_command_check(const struct opt_words *words, const char *who,
 enum status launch_words_single(const struct opt_words *words, unsigned ranks, struct error *err);
 /* Whether the command's ranks communicate by MPI if they have no GPU. */
 bool launch_words_mpi(const struct opt_words *words);
+/* Whether its ranks save on TERM and USR1, so that the command can be continued. */
+bool launch_words_saves(const struct opt_words *words);
+/* struct command's again, of words that launch_command_check accepted. */
+const char *launch_words_again(const struct opt_words *words);
 #endif

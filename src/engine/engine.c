@@ -12,6 +12,8 @@
 #include "engine/step/step_cost.h"
 
 enum { QUEUE_DEFAULT = 65536, IN_FLIGHT = 2, AGE_S = 10, BYPASS_MOST = 16 };
+/* docs/explanation/design/engine.md, "Step budget", has the figures for these. */
+enum { ROWS_TILE = 512, PREFILL_STEPS = 6 };
 
 /* A step that is enqueued and whose results are not fetched. */
 struct flight {
@@ -83,6 +85,10 @@ static struct schedule_options schedule_options(const struct engine *e)
 			     : gpu		? 30e6
 						: 250e6,
 		.budget_idle_ns = 1e9,
+		.rows_tile = e->options.rows_tile ? e->options.rows_tile
+			     : gpu		  ? ROWS_TILE
+						  : 0,
+		.prefill_steps = e->options.prefill_steps ? e->options.prefill_steps : PREFILL_STEPS,
 		.bypass_most = BYPASS_MOST,
 		.age_ns = (uint64_t)AGE_S * 1000000000u,
 	};

@@ -44,12 +44,14 @@ static __device__ __forceinline__ void barrier_init_fence()
 	asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/* Arrives `times` times at the same barrier of block `rank` of the cluster. */
+/* Arrives `times` times at the same barrier of block `rank` of the cluster. Who waits there learns that this
+ * thread has read its shared memory, but not what it wrote: a release to the cluster would be a fence of the whole
+ * GPU's memory, which takes longer than a tile's loads. */
 static __device__ __forceinline__ void barrier_arrive_at(uint32_t at, uint32_t rank, unsigned times)
 {
 	asm volatile("{\n\t.reg .b32 there;\n\t"
 		     "mapa.shared::cluster.u32 there, %0, %1;\n\t"
-		     "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there], %2;\n\t}" ::"r"(at),
+		     "mbarrier.arrive.shared::cluster.b64 _, [there], %2;\n\t}" ::"r"(at),
 		     "r"(rank), "r"(times)
 		     : "memory");
 }
@@ -73,6 +75,13 @@ static __device__ __forceinline__ uint32_t cluster_size()
 
 	asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(n));
 	return n;
+}
+
+/* The same without the writes, except for barriers that barrier_init_fence has fenced. It is faster: there is no
+ * fence of the GPU's memory. */
+static __device__ __forceinline__ void cluster_meet()
+{
+	asm volatile("barrier.cluster.arrive.relaxed.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
 /* This block's number in its cluster. */

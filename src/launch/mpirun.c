@@ -78,7 +78,7 @@ static int told_by_mpirun(const struct member *m, const struct log *log)
 	int code = WIFEXITED(m->process.wait_status) ? WEXITSTATUS(m->process.wait_status) : -1, told;
 	char how[64];
 
-	if (!code || (code > 100 && rank_exit_by(&told, code)))
+	if (!code || (code >= 100 && rank_exit_by(&told, code)))
 		return code;
 	process_wait_text(m->process.wait_status, how, sizeof(how));
 	log_warn(log, LOG_TOPIC_RUN, "mpirun itself failed (%s), not a rank; see its message above", how);
@@ -96,6 +96,8 @@ enum status start_mpirun(const struct launch_plan *p, const struct starting *s, 
 				  .arg = &others,
 				  .lifeline = -1,
 				  .stop = s->stop,
+				  .preempted = s->preempted,
+				  .saves = s->saves,
 				  .log = s->log};
 	int told;
 	struct command_words w = {0};

@@ -154,12 +154,18 @@ static void listen(struct process_group *c, struct pollfd *set)
 			take(c, &c->member[i]);
 }
 
-/* Ignores bytes on the lifeline. */
+/* Ignores all bytes on the lifeline but a request to save. */
 static bool lifeline_cut(struct process_group *c, const struct pollfd *seen)
 {
 	char block[256];
 
-	if (c->lifeline < 0 || !seen->revents || read(c->lifeline, block, sizeof(block)) > 0)
+	ssize_t n;
+
+	if (c->lifeline < 0 || !seen->revents)
+		return false;
+	n = read(c->lifeline, block, sizeof(block));
+	c->asked_to_save = c->asked_to_save || (n > 0 && memchr(block, *PROCESS_GROUP_SAVE, (size_t)n));
+	if (n > 0)
 		return false;
 	c->lifeline = -1;
 	return true;
@@ -236,6 +242,34 @@ static void end_all(struct process_group *c, struct pollfd *set)
 	any_left(c);
 }
 
+/* Passes a preemption on, once. */
+static void tell_to_save(struct process_group *c)
+{
+	c->saving_ns = clock_now_ns(clock_monotonic());
+	for (size_t i = 0; i < c->count; i++) {
+		struct member *m = &c->member[i];
+
+		if (c->greeting && m->input >= 0)
+			(void)!write(m->input, PROCESS_GROUP_SAVE, strlen(PROCESS_GROUP_SAVE));
+		else if (m->started && !m->ended)
+			kill(m->process.pid, SIGUSR1);
+	}
+}
+
+/* Whether the members are to end now. */
+static bool stops(struct process_group *c)
+{
+	const bool asked = c->stop && *c->stop,
+		   preempted = c->asked_to_save || (asked && c->preempted && *c->preempted);
+
+	if (!c->saves || !preempted)
+		return asked;
+	if (!c->saving_ns)
+		tell_to_save(c);
+	return (c->stop && *c->stop > 1) ||
+	       clock_now_ns(clock_monotonic()) - c->saving_ns > PROCESS_GROUP_SAVE_MS * 1000000ull;
+}
+
 static enum status attend(struct process_group *c, struct pollfd *set, struct error *err)
 {
 	enum status st;
@@ -247,7 +281,7 @@ static enum status attend(struct process_group *c, struct pollfd *set, struct er
 		if (fell_early(c))
 			break;
 		listen(c, set);
-		if (c->stop && *c->stop)
+		if (stops(c))
 			return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
 					       "stopped on request");
 		if (lifeline_cut(c, &set[c->count]))

@@ -8,7 +8,8 @@
 #include "core/log.h"
 #include "core/process/process.h"
 
-enum { PROCESS_GROUP_LINE = 512 };
+enum { PROCESS_GROUP_LINE = 512, PROCESS_GROUP_SAVE_MS = 600000 };
+#define PROCESS_GROUP_SAVE "save\n"
 
 struct member {
 	/* Filled by the caller, borrowed. */
@@ -39,6 +40,14 @@ struct process_group {
 	int lifeline;	     /* descriptor of this process: end all when it closes; -1: none */
 	bool alone_ends_all; /* a member that ends before it has started ends all */
 	const volatile sig_atomic_t *stop;
+	/* With `saves`: if the first request to stop is a preemption, or the lifeline brings one, the members
+	 * get USR1 (or PROCESS_GROUP_SAVE on their stdin) and have PROCESS_GROUP_SAVE_MS to end by
+	 * themselves. Then the result is that of their ends. NULL: every request to stop ends them at once.
+	 */
+	const volatile sig_atomic_t *preempted;
+	bool saves;
+	bool asked_to_save; /* by the lifeline */
+	uint64_t saving_ns; /* since when the members save; 0: they do not */
 	const struct log *log;
 };
 

@@ -4,13 +4,13 @@
 
 enum { TOLD = 100, LEADS = 10 };
 
-static const int by_weight[] = {0, 2, 1, 64};
+static const int by_weight[] = {75, 2, 1, 64};
 enum { WEIGHTS = sizeof(by_weight) / sizeof(by_weight[0]) };
 
 static bool is_told(int code)
 {
-	return (code > TOLD && code < TOLD + WEIGHTS) ||
-	       (code > TOLD + LEADS && code < TOLD + LEADS + WEIGHTS);
+	return (code >= TOLD && code < TOLD + WEIGHTS) ||
+	       (code >= TOLD + LEADS && code < TOLD + LEADS + WEIGHTS);
 }
 
 bool rank_exit_by(int *told, int exit_code)
@@ -20,12 +20,14 @@ bool rank_exit_by(int *told, int exit_code)
 		*told = exit_code;
 		return true;
 	}
-	for (int w = 0; w < WEIGHTS; w++)
+	for (int w = 0; w < WEIGHTS && exit_code; w++)
 		if (by_weight[w] == exit_code) {
-			*told = w ? TOLD + w : 0;
+			*told = TOLD + w;
 			return true;
 		}
-	return false;
+	if (!exit_code)
+		*told = 0;
+	return !exit_code;
 }
 
 int rank_exit_of(int code, bool leads)
@@ -40,7 +42,7 @@ int rank_exit_code(int told)
 {
 	if (!is_told(told))
 		return told ? 2 : 0;
-	return by_weight[told > TOLD + LEADS ? told - TOLD - LEADS : told - TOLD];
+	return by_weight[told >= TOLD + LEADS ? told - TOLD - LEADS : told - TOLD];
 }
 
 bool rank_exit_asked(void)

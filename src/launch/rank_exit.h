@@ -2,11 +2,11 @@
 /*
  * How a rank ended, coded as one number that fits into an exit code. The largest code of all ranks is the
  * team's. Rank 0 of a team that has joined decides for all, unless it passed. Otherwise 64 ranks above 1, 1
- * above 2, and 2 above 0.
+ * above 2, 2 above 75 (saved, to be continued), and 75 above 0.
  *
  *   0                    passed
- *   101, 102, 103        assay's exit codes 2, 1, 64
- *   111, 112, 113        the same, from rank 0 of a team that has joined
+ *   100, 101, 102, 103   assay's exit codes 75, 2, 1, 64
+ *   110, 111, 112, 113   the same, from rank 0 of a team that has joined
  *
  * Ranks exit with these codes if the program that starts them sets ASSAY_TELL.
  */

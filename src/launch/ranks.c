@@ -57,8 +57,13 @@ enum status ranks_run(const struct ranks *r, int *told, struct error *err)
 	const char **argv = command_line(NULL, r->words);
 	struct member *member = calloc(r->count, sizeof(*member));
 	struct rank_env *env = calloc(r->count, sizeof(*env));
-	struct process_group c = {
-		.member = member, .count = r->count, .lifeline = r->lifeline, .stop = r->stop, .log = r->log};
+	struct process_group c = {.member = member,
+				  .count = r->count,
+				  .lifeline = r->lifeline,
+				  .stop = r->stop,
+				  .preempted = r->preempted,
+				  .saves = r->saves,
+				  .log = r->log};
 	enum status st;
 
 	if (!argv || !member || !env) {

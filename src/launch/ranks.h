@@ -19,7 +19,8 @@ struct ranks {
 	const char *host;		  /* of rank 0 */
 	uint16_t port;			  /* 0: not given */
 	const char *const *words;	  /* assay's arguments, end with NULL */
-	const volatile sig_atomic_t *stop;
+	const volatile sig_atomic_t *stop, *preempted;
+	bool saves;   /* as in process_group.h */
 	int lifeline; /* as in struct process_group */
 	const struct log *log;
 };

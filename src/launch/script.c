@@ -185,8 +185,9 @@ void script_exports(struct text *t, const struct env_rows *rows)
 	}
 }
 
-/* Appends `before`, which is not quoted, and the command that the node executes. */
-static void ranks_line(struct text *t, const struct launch_plan *p, const char *before, const char *reason)
+/* Appends `before`, the command that the node executes, and `after`; only the command is quoted. */
+static void ranks_line(struct text *t, const struct launch_plan *p, const char *before, const char *after,
+		       const char *reason)
 {
 	struct command_words w = {0};
 
@@ -194,7 +195,7 @@ static void ranks_line(struct text *t, const struct launch_plan *p, const char *
 	script_ranks(&w, p, 0, false);
 	text_add(t, before);
 	command_words_join(t, &w);
-	text_add(t, "\n");
+	text_addf(t, "%s\n", after);
 	command_words_release(&w);
 }
 
@@ -209,7 +210,7 @@ static void plain(struct text *t, const struct launch_plan *p)
 		reason, sizeof(reason),
 		"%u %s on this node; each gets ASSAY_RANK, ASSAY_SIZE, ASSAY_LOCAL_RANK, ASSAY_LOCAL_SIZE, ASSAY_HOST",
 		p->ranks, p->ranks == 1 ? "rank" : "ranks");
-	ranks_line(t, p, "", reason);
+	ranks_line(t, p, "", "", reason);
 }
 
 void script_ssh(struct command_words *w, const struct launch_plan *p, unsigned node, bool lifeline)
@@ -247,11 +248,12 @@ static void told_lines_end(struct text *t, const char *told)
 {
 	text_add(
 		t,
-		"# ranks exit with 101, 102 and 103 for 2, 1 and 64; rank 0 of a team that has joined with 111, 112\n"
-		"# and 113; any other code comes from the program that started the ranks: inconclusive\n");
+		"# ranks exit with 100, 101, 102 and 103 for 75, 2, 1 and 64; rank 0 of a team that has joined with 110\n"
+		"# to 113; any other code comes from the program that started the ranks: inconclusive\n");
 	text_addf(t,
 		  "case %s in\n"
 		  "0) exit 0 ;;\n"
+		  "100|110) exit 75 ;;\n"
 		  "102|112) exit 1 ;;\n"
 		  "103|113) exit 64 ;;\n"
 		  "*) exit 2 ;;\n"
@@ -273,10 +275,21 @@ static void ssh(struct text *t, const struct launch_plan *p)
 	     "for pid in $pids; do\n"
 	     "    wait \"$pid\"\n"
 	     "    told=$?\n"
-	     "    case $told in 0|10[123]|11[123]) ;; 1) told=102 ;; 64) told=103 ;; *) told=101 ;; esac\n"
+	     "    case $told in 0|10[0-3]|11[0-3]) ;; 1) told=102 ;; 64) told=103 ;; 75) told=100 ;; *) told=101 ;; esac\n"
 	     "    [ $told -le $code ] || code=$told\n"
 	     "done");
 	told_lines_end(t, "$code");
+}
+
+static void again_head(struct text *t)
+{
+	line(t,
+	     "two minutes before the limit, this script gets USR1 and lets the ranks save a checkpoint.\n"
+	     "B: Slurm sends the signal to the script alone, which knows then that it has to queue the job again",
+	     "#SBATCH --signal=B:USR1@120");
+	line(t, "Slurm may begin the job again after a preemption or the failure of a node",
+	     "#SBATCH --requeue");
+	line(t, "the output of a job that begins again is appended", "#SBATCH --open-mode=append");
 }
 
 static void slurm_head(struct text *t, const struct launch_plan *p)
@@ -284,17 +297,25 @@ static void slurm_head(struct text *t, const struct launch_plan *p)
 	line(t, "the job's name in the queue", "#SBATCH --job-name=assay");
 	line(t, "stdout and stderr of all ranks, in the folder of the submission",
 	     "#SBATCH --output=assay-%j.out");
-	linef(t, "the nodes to test", "#SBATCH --nodes=%u", p->nodes);
+	linef(t, p->again ? "the nodes of the run" : "the nodes to test", "#SBATCH --nodes=%u", p->nodes);
 	linef(t, p->gpus && p->gpus == p->ranks ? "one rank for each GPU" : "ranks on each node",
 	      "#SBATCH --ntasks-per-node=%u", p->ranks);
 	if (p->gpus)
 		linef(t, "all GPUs of each node", "#SBATCH --gpus-per-node=%u", p->gpus);
-	line(t, "no other job may run during a measurement", "#SBATCH --exclusive");
-	line(t, "all memory of each node: host memory is measured too", "#SBATCH --mem=0");
+	line(t,
+	     p->again ? "no other job may share the nodes: the slowest rank decides how long a step takes"
+		      : "no other job may run during a measurement",
+	     "#SBATCH --exclusive");
+	line(t, p->again ? "all memory of each node" : "all memory of each node: host memory is measured too",
+	     "#SBATCH --mem=0");
 	if (p->time)
 		linef(t, "from --time", "#SBATCH --time=%s", p->time);
-	line(t, "half a minute before the limit each rank closes its journal, so that its results are saved",
-	     "#SBATCH --signal=TERM@30");
+	if (p->again)
+		again_head(t);
+	else
+		line(t,
+		     "half a minute before the limit each rank closes its journal, so that its results are saved",
+		     "#SBATCH --signal=TERM@30");
 	if (p->partition)
 		linef(t, "from --partition", "#SBATCH --partition=%s", p->partition);
 	if (p->account)
@@ -303,9 +324,36 @@ static void slurm_head(struct text *t, const struct launch_plan *p)
 		linef(t, "from --sbatch", "#SBATCH %s", p->sbatch);
 }
 
+/* Before and after the ranks of a job that may begin again. */
+static void again_begin(struct text *t, const struct launch_plan *p)
+{
+	if (strstr(p->again, "$run"))
+		line(t, "the run directory, the same whenever this job begins",
+		     "run=assay-runs/slurm-$SLURM_JOB_ID");
+	line(t,
+	     "USR1 comes from --signal above. The ranks finish their step and save a checkpoint, and the job is queued again",
+	     "requeue=no\n"
+	     "trap 'requeue=yes; scancel --signal=TERM \"$SLURM_JOB_ID\"' USR1");
+	line(t, "Slurm sends TERM to end the job: the script stays until the ranks have saved",
+	     "trap : TERM");
+}
+
+static void again_end(struct text *t)
+{
+	line(t, "a signal interrupts wait, so it is repeated until srun has ended",
+	     "ranks=$!\n"
+	     "while :; do\n"
+	     "    wait $ranks\n"
+	     "    told=$?\n"
+	     "    kill -0 $ranks 2> /dev/null || break\n"
+	     "done");
+	line(t, "stopped before the end of the run: the job goes back to the queue under its number",
+	     "[ $requeue = no ] || [ $told = 0 ] || scontrol requeue \"$SLURM_JOB_ID\"");
+}
+
 static void slurm(struct text *t, const struct launch_plan *p)
 {
-	struct text srun = {0}, reason = {0};
+	struct text srun = {0}, reason = {0}, after = {0};
 
 	slurm_head(t, p);
 	team_lines(t, p, "by srun in the ranks' environment, not in a file");
@@ -330,8 +378,18 @@ static void slurm(struct text *t, const struct launch_plan *p)
 	text_add(&reason,
 		 "--kill-on-bad-exit=0 --wait=0: the loss of one rank must not end the others before they "
 		 "close their journals");
-	ranks_line(t, p, text_str(&srun), text_str(&reason));
-	told_lines_end(t, "$?");
+	if (p->again) {
+		again_begin(t, p);
+		text_addf(&after, "%s &", p->again);
+		text_add(
+			&reason,
+			"\n--resume-if-exists: a job that begins again continues the run from its newest checkpoint");
+	}
+	ranks_line(t, p, text_str(&srun), text_str(&after), text_str(&reason));
+	if (p->again)
+		again_end(t);
+	told_lines_end(t, p->again ? "$told" : "$?");
+	text_release(&after);
 	text_release(&srun);
 	text_release(&reason);
 }
@@ -391,12 +449,13 @@ static const char others_told[] = " 2>&1 >&3 3>&- 4>&-\n"
 				  "        case $line in\n"
 				  "        (*'rank '[1-9]*' ended with exit code 1') echo 102 ;;\n"
 				  "        (*'rank '[1-9]*' ended with exit code 64') echo 103 ;;\n"
+				  "        (*'rank '[1-9]*' ended with exit code 75') echo 100 ;;\n"
 				  "        (*'rank '[1-9]*' ended with exit code '*) echo 101 ;;\n"
 				  "        esac\n"
 				  "    done; }; } 4>&1)\n"
 				  "told=0\n"
 				  "for code in ${codes:-101}; do\n"
-				  "    case $code in 0|10[123]|11[123]) ;; *) code=101 ;; esac\n"
+				  "    case $code in 0|10[0-3]|11[0-3]) ;; *) code=101 ;; esac\n"
 				  "    [ $code -le $told ] || told=$code\n"
 				  "done\n";
 

@@ -36,8 +36,11 @@ struct launch_plan {
 	struct opt_words env;	     /* "NAME=value" from --env */
 	bool derive;		     /* each node sets the variables of env_derive */
 	bool mpi;		     /* the ranks use MPI themselves */
-	const struct env_rows *rows; /* of `machine`, for display; NULL: not known here */
-	const char *machine;	     /* "this machine", or the recording's label */
+	/* Shell words added to a command that a batch job may begin again (struct command's again); NULL:
+	 * none */
+	const char *again;
+	const struct env_rows *rows;			 /* of `machine`, for display; NULL: not known here */
+	const char *machine;				 /* "this machine", or the recording's label */
 	const char *time, *partition, *account, *sbatch; /* for Slurm; NULL: not given */
 	const char *plugin, *plugin_reason;		 /* value of srun --mpi */
 	bool mpich;					 /* mpirun takes MPICH's options */

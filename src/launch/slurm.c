@@ -252,7 +252,7 @@ enum status slurm_follow(unsigned long job, const struct starting *s, int *exit_
 
 	*exit_code = 2;
 	if (!st && (!strcmp(j.state, "COMPLETED") || !strcmp(j.state, "FAILED")) && !j.signal &&
-	    (j.code == 0 || j.code == 1 || j.code == 2 || j.code == 64))
+	    (j.code == 0 || j.code == 1 || j.code == 2 || j.code == 64 || j.code == 75))
 		*exit_code = j.code;
 	else if (!st)
 		log_warn(s->log, LOG_TOPIC_RUN, "job %lu ended as %s (exit code %d, signal %d)", job, j.state,

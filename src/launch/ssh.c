@@ -19,6 +19,8 @@ enum status start_ssh(const struct launch_plan *p, const struct starting *s, int
 				  .lifeline = -1,
 				  .alone_ends_all = true,
 				  .stop = s->stop,
+				  .preempted = s->preempted,
+				  .saves = s->saves,
 				  .log = s->log};
 	enum status st = STATUS_OK;
 

@@ -9,7 +9,8 @@
 
 struct starting {
 	const struct ranks_team *team;
-	const volatile sig_atomic_t *stop;
+	const volatile sig_atomic_t *stop, *preempted;
+	bool saves; /* as in process_group.h */
 	const struct log *log;
 	/* Receives the stdout of a job. */
 	void (*out)(const char *data, size_t size);

@@ -129,10 +129,8 @@ static enum status check_options(const struct shape *s, const struct model_optio
 		return error_set(
 			err, STATUS_BAD_INPUT,
 			"weights in E4M3 are supported only for inference, and not with quantized blocks");
-	if (o->fp8 && (o->inference || o->blocks || o->storage.form != STORAGE_NUMBERS))
-		return error_set(
-			err, STATUS_BAD_INPUT,
-			"FP8 arithmetic is supported only for training, and not with weights in another form");
+	if (o->fp8 && (o->inference || o->blocks))
+		return error_set(err, STATUS_BAD_INPUT, "FP8 arithmetic is supported only for training");
 	if (o->storage.form == STORAGE_BNB4 && (o->inference || !o->lora))
 		return error_set(err, STATUS_BAD_INPUT,
 				 "weights in 4 bits are supported only for training with an adapter");
@@ -416,6 +414,7 @@ enum status model_loaded(struct model *m, struct backend *back, struct error *er
 	const struct mat *embed = m->embed.master.rows ? &m->embed.master : &m->embed.w;
 	enum status st = take_master(&m->params, back, err);
 
+	slots_drop(&m->slots);
 	if (!st)
 		st = zero_flat(m, back, err);
 	if (!st)
@@ -464,9 +463,10 @@ enum status model_refresh(struct model *m, struct backend *back, struct error *e
 	enum status st = STATUS_OK;
 
 	if (m->extended)
-		if (m->extended)
-			return m->slots.count ? refresh_resident(m, back, err)
-					      : refresh_range(m, back, 0, m->live_count, err);
+		return m->slots.count ? refresh_resident(m, back, err)
+				      : refresh_range(m, back, 0, m->live_count, err);
+	if (m->full)
+		slots_drop(&m->slots); /* of transposed weights */
 	if (p->live.rows && !p->shards.master)
 		st = back->ops->convert(back, p->master, p->live, err);
 	for (int64_t i = 0; !st && m->fp8 && i < m->shape.layers; i++)

@@ -122,6 +122,11 @@ struct saved {
 	struct layer_saved *layer; /* [layers] */
 	struct layer_fp8 *fp8;	   /* [layers] */
 	struct mat out;		   /* output of the last layer */
+	struct mat dx; /* unless the pass is forward_only: gradient of `out`, then of each input */
+	/* The arena before the matrices that all layers share, before those of them that belong to the MLP,
+	 * and after all. The head uses the memory of the former, and attention's backward pass that of the
+	 * latter. */
+	struct arena_mark shared, mlp, end;
 };
 /* Allocates the list of layers. Owner: caller, saved_release. */
 enum status saved_create(struct saved *saved, const struct model *m, enum recompute mode, struct error *err);
@@ -134,6 +139,7 @@ struct pass {
 	struct saved *saved;
 	uint64_t dropout_seed;
 	bool dropout;	    /* with the adapter's dropout rate; false in evaluation */
+	bool forward_only;  /* no model_backward follows */
 	int64_t head_chunk; /* rows of logits per chunk; 0: 1024, on a GPU 4096 */
 	/* Called after the backward pass of each layer has been enqueued; NULL: not. */
 	enum status (*layer_done)(void *arg, int64_t layer, struct error *err);

@@ -5,7 +5,8 @@
 #include <sys/socket.h>
 #include "telemetry/telemetry.h"
 
-enum { TERM_MS = 500, KILL_MS = 1000 };
+enum { TERM_MS = 500, KILL_MS = 1000, RESTARTS_MAX = 3 };
+#define LIVED_NS 60000000000u /* a sampler that lived as long counts as well */
 
 enum status sampler_start(struct process *p, const struct telemetry_spec *spec, struct error *err)
 {
@@ -40,4 +41,13 @@ void sampler_stop(struct process *p)
 {
 	process_stop(p, TERM_MS, KILL_MS);
 	process_release(p);
+}
+
+bool sampler_died(struct sampler_life *life, uint64_t now_ns)
+{
+	if (now_ns - life->started_ns > LIVED_NS)
+		life->deaths = 0;
+	life->again_ns = life->deaths < RESTARTS_MAX ? now_ns + (1000000000ull << life->deaths) : 0;
+	life->deaths++;
+	return life->again_ns != 0;
 }

@@ -76,6 +76,15 @@ enum status sampler_start(struct process *p, const struct telemetry_spec *spec, 
 void sampler_align(const struct process *p);
 /* Sends TERM, then KILL; does not wait for a sampler that survives both. */
 void sampler_stop(struct process *p);
+/* How often a sampler has died. Zeroed: not yet. */
+struct sampler_life {
+	unsigned deaths;
+	uint64_t started_ns; /* set by whoever starts it */
+	uint64_t again_ns;   /* when it is to start again; 0: not */
+};
+/* Call when the sampler has died: sets again_ns, to 1, 2 and 4 s from now. False: the fourth death, each
+ * within a minute of its start, is the last. */
+bool sampler_died(struct sampler_life *life, uint64_t now_ns);
 /* Main function of the sampler process. Arguments: "host" (optional, first), then PCI addresses. Ends after a
  * last flush, when *stop is set or the reader is gone. Returns 0, or 1 if there is nothing to sample. */
 int sampler_main(int argc, char **argv, const volatile sig_atomic_t *stop, const struct log *log);

@@ -380,7 +380,7 @@ static void begin(struct watch_replay *r, size_t frame)
 
 enum status watch_replay_seek(struct watch_replay *r, double seconds, struct error *err)
 {
-	uint64_t ms = seconds > 0 ? (uint64_t)(1e3 * (seconds < 1e12 ? seconds : 1e12)) : 0;
+	uint64_t ms = seconds > 0 ? (uint64_t)(1e3 * (seconds < 1e12 ? seconds : 1e12) + 0.5) : 0;
 	struct cursor *c = &r->c;
 	struct error wrong = {0};
 	enum status st = STATUS_OK;

@@ -100,7 +100,7 @@ done
 FAKE_NVML_IN=__sample FAKE_NVML_CRASH=count "$assay" $gemm --out unheard > out 2> err
 ok "a sampler that dies before a word leaves a GPU's case unknown" [ $? = 2 ]
 ok "as telemetry_lost" judged 0 unheard unknown telemetry_lost
-ok "stderr says that telemetry ends" says 'telemetry ends here: the sampler died' err
+ok "stderr says that telemetry has a gap" says 'telemetry has a gap: the sampler died' err
 ok "without telemetry nothing is missed" expect 0 $gemm --no-telemetry --out without
 FAKE_NVML_IN=counters FAKE_NVML_COUNTED=counted3 FAKE_NVML_FROM=2 FAKE_NVML_LOST=0 "$assay" $gemm --out helper > out 2> err
 ok "NVML that answers the reading after no more is lost telemetry" [ $? = 2 ]

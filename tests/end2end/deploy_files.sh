@@ -14,10 +14,10 @@ golden() { # NAME ARGS..
 	[ "$update" != --update ] || { mkdir -p "$(dirname "$want")" && cp "$name" "$want"; }
 	diff "$want" "$name"
 }
-ok "a Slurm array" golden slurm-array.sh --as slurm-array --nodes 20 --time 30 --partition gpu --account us -- check quick --site "my site.yaml"
-ok "a Job" golden job.yaml --as kubernetes-job --nodes 20 --image registry.example/assay:1 -- check quick --site 'a "quoted" \ word'
+ok "a Slurm array" golden slurm-array.sh --as slurm-array --gpus-per-node 8 --nodes 20 --time 30 --partition gpu --account us -- check quick --site "my site.yaml"
+ok "a Job" golden job.yaml --as kubernetes-job --gpus-per-node 8 --nodes 20 --image registry.example/assay:1 -- check quick --site 'a "quoted" \ word'
 ok "a Job without GPUs" golden job-cpu.yaml --as kubernetes-job --nodes 2 --gpus-per-node 0 --image assay --namespace proof --name check-2
-ok "a DaemonSet" golden daemonset.yaml --as kubernetes-daemonset --image registry.example/assay@sha256:0123 -- check quick
+ok "a DaemonSet" golden daemonset.yaml --as kubernetes-daemonset --machine "$root/tests/replay/derived-h100-sxm-8" --image registry.example/assay@sha256:0123 -- check quick
 ok "a HorizontalPodAutoscaler" golden hpa.yaml --as kubernetes-hpa --nodes 8 --name chat
 ok "a ServiceMonitor" golden servicemonitor.yaml --as kubernetes-servicemonitor --name chat --namespace models --port 8080
 ok "a container file" golden Containerfile --as containerfile
@@ -121,8 +121,20 @@ wrong 'is not the name of an image' --as containerfile --image "a
 RUN x"
 wrong '\-\-name "Assay"' --as kubernetes-hpa --name Assay
 wrong '\-\-namespace "-x"' --as kubernetes-hpa --namespace=-x
-wrong '"30m" is not a time that Slurm accepts' --as slurm-array --time 30m
-wrong '\-\-partition' --as slurm-array --partition 'a b'
+if ls /proc/driver/nvidia/gpus/* > /dev/null 2>&1; then
+	ok "GPUs of this machine are counted" expect 0 deploy --as slurm-array
+	ok ".. into the job" says "^#SBATCH --gpus-per-node=$(ls /proc/driver/nvidia/gpus | wc -l)$" out
+else
+	wrong 'because this machine has no GPU: give --gpus-per-node' --as slurm-array
+fi
+ok "GPUs of a recorded machine are counted" expect 0 deploy --as slurm-array --machine "$root/tests/replay/derived-h200-sxm-4"
+ok ".. into the job" says '^#SBATCH --gpus-per-node=4$' out
+ok "a recorded machine without GPUs asks for none" expect 0 deploy --as slurm-array --machine "$root/tests/replay/cpu-vm-2core"
+ok ".. in the job" eval '! says gpus out'
+ok "a recording that is not there" eval 'expect 2 deploy --as slurm-array --machine nowhere && says "nowhere" err && [ ! -s out ]'
+wrong '"eight" is not a whole number' --as slurm-array --gpus-per-node eight
+wrong '"30m" is not a time that Slurm accepts' --as slurm-array --gpus-per-node 0 --time 30m
+wrong '\-\-partition' --as slurm-array --gpus-per-node 0 --partition 'a b'
 wrong 'needs --nodes of at least 2' --as kubernetes-hpa --name chat
 wrong 'with 1 it never scales' --as kubernetes-hpa --name chat --nodes 1
 ok "an autoscaler of two pods" expect 0 deploy --as kubernetes-hpa --nodes 2

@@ -34,7 +34,9 @@ ok "with a row per precision" eval 'says "^file .* 0 of 2 .* reference$" out && 
 ok "questions and windows are counted" says "in 3 windows of at most 2048 tokens, stride 2048; 2 questions" out
 ok "and planned memory beside used" eval 'says "^memory of file .*planned MB .*used MB$" out && says "KV cache for generation  *[0-9.]*  *[0-9.]*$" out'
 ok "cut answers are told" says "2 answers were cut at 8 tokens" err
-ok "rows can be limited" eval 'expect 0 eval tiny --data rows.jsonl --max-rows 1 $chat && says "1 windows .*; 1 questions" out'
+ok "rows can be limited" eval 'expect 2 eval tiny --data rows.jsonl --max-rows 1 $chat && says "1 windows .*; 1 questions" out'
+ok "one window is too little to decide" eval 'says "^fp8-cache .* unknown$" out && says "fp8-cache: one window is too little to decide, because its interval has no end. Use more rows or a smaller --context" err'
+ok "in JSON too" eval 'expect 2 eval tiny --data rows.jsonl --max-rows 1 $chat --json && says "^ \"verdict\": \"unknown\"" out'
 ok "without answers, there are no questions" eval 'expect 0 eval tiny --data rows.jsonl --chat-template qwen2.5 --tokens 0 && says "; 0 questions" out'
 ok "a text is one document, in windows" eval 'expect 0 eval tiny --data text.txt --context 64 && says "windows of at most 64 tokens, stride 64; 0" out'
 scored=$(sed -n 's/^text.txt: \([0-9]*\) tokens scored.*/\1/p' out)
@@ -52,10 +54,10 @@ done
 # The model's own text, which no other model expects as much.
 "$assay" generate tiny "The quick" --raw --tokens 200 --temperature 0.3 --seed 3 --json --logprobs > made 2> err
 printf '{"input_ids": [%s]}\n' "$(tr -d ' \n' < made | sed 's/.*"ids":\[\([0-9,]*\)\].*/\1/')" > own.jsonl
-ok "a worse model misses its mark" eval 'expect 1 eval tiny --data own.jsonl --compare other && says "^other .* FAIL$" out && says "^fp8-cache .* pass$" out'
-ok "in JSON too" eval 'expect 1 eval tiny --data own.jsonl --compare other --json && says "^ \"verdict\": \"fail\"" out'
-ok "unless the mark is that wide" eval 'expect 0 eval tiny --data own.jsonl --compare other --perplexity-mark 1000000 && says "^other .* pass$" out'
-ok "token ids need no tokenizer" eval 'mkdir bare && cp tiny/config.json tiny/model.safetensors bare && expect 0 eval bare --data own.jsonl'
+ok "a worse model misses its mark" eval 'expect 1 eval tiny --data own.jsonl --context 64 --compare other && says "^other .* FAIL$" out && says "^fp8-cache .* pass$" out'
+ok "in JSON too" eval 'expect 1 eval tiny --data own.jsonl --context 64 --compare other --json && says "^ \"verdict\": \"fail\"" out'
+ok "unless the mark is that wide" eval 'expect 0 eval tiny --data own.jsonl --context 64 --compare other --perplexity-mark 1000000 && says "^other .* pass$" out'
+ok "token ids need no tokenizer" eval 'mkdir bare && cp tiny/config.json tiny/model.safetensors bare && expect 0 eval bare --data own.jsonl --context 64'
 ok "a text does" eval '! expect 0 eval bare --data text.txt && says "bare/tokenizer.json: No such file" err'
 
 ok "no model" eval 'expect 64 eval && says "no model given" err'

@@ -175,8 +175,10 @@ wait
 if command -v openssl > /dev/null; then
 	openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost \
 		-addext 'subjectAltName=DNS:localhost' > openssl.out 2>&1
-	printf 'tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\n' > tls.yml
+	printf 'tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\nhttp_server_config:\n  http2: true\n' > tls.yml
 	ok "it starts with TLS" up --web-config tls.yml
+	ok "and says that HTTP/2 is not served" says 'tls.yml:5: http2: true has no effect' exporter.out
+	ok "a client that prefers HTTP/2 is answered" is 200 --http2 --cacert cert.pem --resolve "localhost:$port:127.0.0.1" "https://localhost:$port/metrics"
 	ok "HTTPS" is 200 --cacert cert.pem --resolve "localhost:$port:127.0.0.1" "https://localhost:$port/metrics"
 	ok "plain HTTP is not answered" is 000 "$(url /metrics)"
 	ok "TLS 1.1 is refused" is 000 -k --tls-max 1.1 "https://127.0.0.1:$port/metrics"

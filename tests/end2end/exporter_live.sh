@@ -58,6 +58,18 @@ ok "new ones take over" shown '^assay_gpu_power_watts{gpu="3"} [0-9]'
 ok "it ends, and leaves nothing running" down
 unset FAKE_NVML_RET
 
+# Files of Slurm's prolog, as for dcgm-exporter.
+mkdir jobs
+echo 4711 > jobs/2
+ok "it starts with the files of a prolog" up --job-files jobs
+ok "a GPU has the job of its file" shown '^DCGM_FI_DEV_GPU_TEMP{.*gpu="2".*hpc_job="4711"'
+ok "and the others have none" sh -c '[ "$(grep "hpc_job=" out | grep -vc "gpu=\"2\"")" = 0 ]'
+echo 4712 > jobs/2
+ok "the next job takes its place" shown '^DCGM_FI_DEV_GPU_TEMP{.*gpu="2".*hpc_job="4712"'
+ok "it ends" down
+ok "a folder that is not there" expect 2 exporter --port 0 --job-files nowhere
+ok "is named" says 'job-files nowhere: No such file' err
+
 # The wall clock jumps by hours each time it is read. Ages and limits are of the monotonic clock. A sanitizer's library must come first.
 if [ "$sanitizer" = none ]; then
 	preload=$clock_steps

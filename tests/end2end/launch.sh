@@ -45,6 +45,13 @@ for codes in 0:0:0 0:1:1 1:0:1 2:1:1 255:0:2 0:64:64 64:1:64 1:64:64 112:103:1 1
 	ok "the script of ssh ends with ${codes##*:}, where hosts end with ${codes%:*}" eval '"$assay" launch --print --hosts one,two --ranks-per-node 1 > saved && { PATH=$tmp/shown:$PATH sh saved; [ $? = ${codes##*:} ]; }'
 done
 ok "the script of Slurm" golden slurm --how slurm --nodes 2 --machine "$machine" --time 30 --partition gpu --account us -- check quick
+ok "the script of Slurm for training" golden slurm-train --how slurm --nodes 2 --gpus-per-node 8 --time 240 -- train run.yaml
+ok ".. which names the run directory, or takes the one that is given" \
+	eval 'expect 0 launch --print --how slurm --nodes 2 --gpus-per-node 8 -- train run.yaml --out mine && says "-- train run.yaml --out mine --resume-if-exists &$" out'
+ok ".. and continues a run that is resumed" \
+	eval 'expect 0 launch --print --how slurm --nodes 2 --gpus-per-node 8 -- train --resume mine && says "-- train --resume mine &$" out'
+ok ".. a plan is no run" \
+	eval 'expect 0 launch --print --how slurm --nodes 2 --gpus-per-node 8 -- train run.yaml --plan && ! says requeue out'
 ok "the script of Slurm with MPI" golden slurm-mpi --how slurm --nodes 2 --ranks-per-node 4 --mpi --sbatch --nodelist=n1,n2 --no-derive
 ok "the script of Open MPI" golden openmpi --how mpirun --hosts gpu1,gpu2 --ranks-per-node 4 --mpi --env "A=1"
 stand_in mpirun << 'S'

@@ -72,22 +72,7 @@ prove() { # NAME
 ln -s "$assay" bin/assay
 export HOME="$tmp" # where ranks started by hand keep their secret
 unset XDG_RUNTIME_DIR
-cat > bin/torchrun << 'S'
-#!/bin/sh
-# As torchrun starts ranks on one node: its words, its variables, a store at MASTER_PORT.
-[ "$1" = --nproc-per-node ] && [ "$3" = --no-python ] || exit 64
-size=$2 rank=0 code=0
-shift 3
-while [ $rank -lt "$size" ]; do
-	RANK=$rank WORLD_SIZE=$size LOCAL_RANK=$rank LOCAL_WORLD_SIZE=$size MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 \
-		TORCHELASTIC_RUN_ID=none OMP_NUM_THREADS=1 "$@" &
-	pids="$pids $!"
-	rank=$((rank + 1))
-done
-for p in $pids; do wait "$p" || code=1; done
-exit $code
-S
-chmod +x bin/torchrun
+ln -s "$here/torchrun.sh" bin/torchrun
 # torchrun itself, where PyTorch is; its wheel is too large to fetch for this. tools/check-gpu runs it too.
 if python3 -c 'import importlib.util as u, sys; sys.exit(not u.find_spec("torch"))' 2> /dev/null; then
 	real="python3 -m torch.distributed.run --nproc-per-node 4 --no-python"

@@ -115,6 +115,9 @@ ok "a wrong type names its field" wrong /v1/chat/completions "{$chat,\"temperatu
 ok "an unknown model is 404" is 404 /v1/chat/completions "{$chat,\"model\":\"gpt-9\"}"
 ok "too long for the context" is 400 /v1/chat/completions "{$chat,\"max_tokens\":5000}"
 ok "has OpenAI's code" says '"code":"context_length_exceeded"' out
+ok "and names the field" says '"param":"messages"' out
+ok "of each API" wrong /v1/responses "{\"input\":\"a\",\"max_output_tokens\":5000}" input
+ok "an unknown model is named" eval 'is 404 /v1/chat/completions "{$chat,\"model\":\"gpt-9\"}" && says "\"param\":\"model\"" out'
 ok "no messages" wrong /v1/chat/completions '{"messages":[]}' messages
 
 echo_prompt

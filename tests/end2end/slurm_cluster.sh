@@ -52,7 +52,7 @@ SlurmctldPort=$port
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket=$tmp/munge.socket
+AuthInfo=socket=$tmp/munge.socket${credential:-}
 CredType=cred/munge
 StateSaveLocation=$tmp/state
 SlurmdSpoolDir=$tmp/spool/%n
@@ -77,7 +77,7 @@ SlurmdParameters=config_overrides
 GresTypes=gpu
 NodeName=proof1 NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=8 RealMemory=200 Gres=gpu:8
 NodeName=proof2 NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=8 RealMemory=200 Gres=gpu:8
-PartitionName=all Nodes=proof1,proof2 Default=YES MaxTime=60 State=UP
+PartitionName=all Nodes=proof1,proof2 Default=YES MaxTime=300 State=UP
 CONFIG
 	touch gpu0 gpu1 gpu2 gpu3 gpu4 gpu5 gpu6 gpu7 # to be counted and handed out, not used
 	echo "Name=gpu File=$tmp/gpu[0-7]" > gres.conf

@@ -10,62 +10,18 @@ PATH=$PATH:/usr/sbin:/sbin
 . "$here/walk.sh"
 . "$here/ssh_hosts.sh"
 ssh_is_here
-if [ "${2:-}" != inside ] && [ "$(id -u)" = 0 ] && unshare -m -n -u sh -c 'hostname x && mount -t tmpfs none /run' 2> /dev/null; then
-	exec unshare -m -n -u "$script" "$assay" inside
-fi
+[ "${2:-}" = inside ] || hosts_inside "$assay"
 
-tmp=$(mktemp -d) || exit 1
-pids=
-made=
-trap 'kill $pids 2> /dev/null; rm -rf "$tmp"; [ -z "$made" ] || rmdir "$made"' EXIT
-cd "$tmp" || exit 1
-ports
-ssh_keys
-one=127.0.0.1 two=127.0.0.2 there=
-if grep -q ' lo$' /proc/net/if_inet6 2> /dev/null; then two=::1; fi
-first=$one second=$two
-if [ "${2:-}" = inside ]; then
-	one=10.9.7.1 two=10.9.7.2 first=gpu1 second=gpu2 there='nsenter -t $other -n -u'
-	mount -t tmpfs none /run
-	printf '127.0.0.1 localhost\n%s gpu1\n%s gpu2\n' $one $two > names
-	mount --bind names /etc/hosts
-	hostname gpu1
-	ip link set lo up
-	unshare -n -u sh -c 'hostname gpu2; exec sleep 600' &
-	other=$!
-	pids=$other
-	comes sh -c "[ \"\$(nsenter -t $other -u hostname)\" = gpu2 ]"
-	ip link add va type veth peer name vb && ip link set vb netns "$other" && ip addr add $one/24 dev va && ip link set va up
-	nsenter -t "$other" -n sh -c "ip addr add $two/24 dev vb && ip link set vb up && ip link set lo up"
-fi
-if [ "$(id -u)" = 0 ] && [ ! -e /run/sshd ]; then # sshd asks for it where it is root
-	made=/run/sshd
-	mkdir $made
-fi
+hosts_begin "${2:-}"
 client "$first" $one user
 client "$second" $two user
 client unknown $one user
 client refused $one stranger
 client closed $one user
-cat >> ssh_config << CONFIG
-Host closed
-	Port 1
-Host *
-	Port $port
-	User $(id -un)
-	IdentitiesOnly yes
-	IdentityAgent none
-	UserKnownHostsFile $tmp/known_hosts
-	GlobalKnownHostsFile /dev/null
-CONFIG
+printf 'Host closed\n\tPort 1\n' >> ssh_config
 for name in "$first" "$second" refused; do echo "$name $(cut -d ' ' -f 1,2 host.pub)"; done > known_hosts
 echo "unknown $(cut -d ' ' -f 1,2 other.pub)" >> known_hosts
-server one $one host
-server two $two host
-"$sshd" -f "$tmp/sshd.one" -E sshd.one.log || lacks "sshd does not start here: $(tail -n 1 sshd.one.log)"
-eval "$there $sshd -f $tmp/sshd.two -E sshd.two.log" || lacks "sshd does not start on the second host: $(tail -n 1 sshd.two.log)"
-comes [ -s sshd.one.pid ] && comes [ -s sshd.two.pid ]
-pids="$pids $(cat sshd.one.pid sshd.two.pid)"
+hosts_serve
 
 launch() { # CODE HOSTS ARGS..
 	code=$1 hosts=$2

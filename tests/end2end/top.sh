@@ -23,6 +23,10 @@ ok "its processes" says '^ *7003 alice .*python train.py --layers 32' out
 ok "a lost GPU is shown as lost" says '^2  *LOST' out
 ok "old values show their age" says '^0 .*19 s old' out
 ok "the source that hangs is told" says '^gpu: NVML did not answer for 10 s' out
+"$assay" top --replay "$rec" --at 0 --once --filter gpu2 > first
+"$assay" top --replay "$rec" --at 1h --once --filter gpu2 > last
+"$assay" top --replay "$rec" --once --filter gpu2 > out
+ok "without a time, once shows the last moment, not the first" eval 'cmp last out && [ -s first ] && ! cmp -s first out'
 ok "JSON is a line a node" expect 0 top --replay "$rec" --at 39s --once --json
 ok "three of them" [ "$(grep -c '^{"node":"[a-z0-9]*","interval":1.0,' out)-$(wc -l < out)" = 3-3 ]
 ok "values carry the catalogue's names, rates stand apart" \

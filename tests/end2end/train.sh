@@ -326,6 +326,15 @@ ok "gives a model's folder" sh -c '[ -s everything/model/config.json ] && [ -s e
 ok "one that is finished has nothing to go on with" expect 0 train --resume everything
 ok "which is said" says 'everything is finished' err
 ok "and keeps its figures" says '^loss_first ' out
+config again.yaml "max_steps: 4" "save_steps: 2"
+ok "a job that may begin again begins" expect 0 train again.yaml --out again --resume-if-exists
+ok "and has nothing to do the next time" expect 0 train again.yaml --out again --resume-if-exists
+ok "which is said too" says 'again is finished' err
+rm -rf again/checkpoint-4 again/adapter
+sed -i '/"type":"end"/d; /"type":"close"/d' again/journal.jsonl
+echo "  output_dir: again" >> again.yaml
+ok "one that was ended goes on, also where the configuration names the folder" expect 0 train again.yaml --resume-if-exists
+ok "from its newest checkpoint" says 'resumes from .*again/checkpoint-2$' err
 cp everything/model/model.safetensors first.safetensors
 sed -i '/"type":"end"/d; /"type":"close"/d' everything/journal.jsonl
 ok "one that was cut before it had said so ends again" expect 0 train --resume everything
@@ -405,6 +414,9 @@ while IFS='|' read -r words sentence; do
 done << 'LIST'
 train --resume whole --out x|--resume and --out cannot be combined
 train --resume whole --plan|--resume and --plan cannot be combined
+train --resume whole --resume-if-exists|--resume-if-exists and --resume cannot be combined
+train whole.yaml --plan --resume-if-exists|--resume-if-exists and --plan cannot be combined
+train whole.yaml --resume-if-exists|--resume-if-exists needs a run directory: --out or training: output_dir
 train whole.yaml --out ""|--out is empty
 train --resume ""|--resume is empty
 train --resume theirs|theirs holds no run: journal.jsonl is not there

@@ -103,6 +103,20 @@ ok ".. to the same states, bit for bit" cmp divided/checkpoint-4/optimizer.bin d
 config halves.yaml "master_weights: split"
 ranked 2 halves.yaml --out halves
 ok "gradients that ranks cannot add are refused" eval 'codes "64 64" && says "master_weights: split has gradients in BF16, but 2 ranks" err'
+# Gradients that travel in BF16: rounded from float32, or as they are.
+config rounded.yaml "communication_data_type: bf16"
+ranked 2 rounded.yaml --out rounded --json
+ok "gradients travel in BF16" codes '0 0'
+losses out > two
+expect 0 train full.yaml --out full.again --json
+losses out > one
+ok ".. with losses within 1e-3" near
+ok ".. that are not those of float32" eval '! cmp -s one two'
+config as_they_are.yaml "communication_data_type: bf16" "master_weights: split" "optim: adamw_bf16"
+ranked 2 as_they_are.yaml --out as_they_are --json
+ok "so do gradients that are BF16 already" codes '0 0'
+losses out > two
+ok ".. with losses within 1e-3" near
 full=no
 ranked 4 full.yaml --out full.4 --json
 losses out > two
@@ -110,6 +124,17 @@ losses out > /dev/null
 ok "four GPUs train" codes '0 0 0 0'
 ok ".. with the losses of one" near
 ok "collectives of parts of the gradient are counted" says '"comm_s":' out
+# As torchrun starts ranks, with its variables and its words. The ranks keep their secret in the home folder.
+by_torchrun() {
+	HOME=$tmp ASSAY_TEAM_SECRET='' XDG_RUNTIME_DIR='' timeout 120 "$here/torchrun.sh" --nproc-per-node 2 --no-python "$assay" train "$@" > out 2> err
+}
+config lora4.yaml "seed: 42"
+ok "torchrun: two GPUs train" by_torchrun lora4.yaml --out torchrun --json
+losses out > two
+expect 0 train lora.yaml --out lora.alone --json
+losses out > one
+ok ".. with the losses of one" near
+ok ".. as ranks" says '"ranks":2' torchrun/journal.jsonl
 config node.yaml "gpus: 2"
 ok "a plain train uses the GPUs that the configuration names" expect 0 train node.yaml --out node
 ok ".. as ranks" says '"ranks":2' node/journal.jsonl
@@ -119,8 +144,19 @@ ok ".. with both numbers" says 'training: gpus: 8: this process may use 4 GPUs o
 own[1]="CUDA_VISIBLE_DEVICES="
 ranked 2 lora.yaml --out mixed
 own=()
+other_gpu() { # the same four GPUs, but the second one is of another type
+	awk '/8E:00.0/ { sub(/NVIDIA H100 80GB HBM3/, "NVIDIA H200") } { print }' "$FAKE_NVML_FILE" > other.json
+	grep -q 'NVIDIA H200' other.json
+}
 ok "a rank without a GPU is refused" eval '[ "$(cat code.0)" != 0 ] && [ "$(cat code.1)" != 0 ]'
 ok ".. and named" says 'rank 1 on .*GPU' err.0
+ok "four GPUs of two types" other_gpu
+own[1]="FAKE_NVML_FILE=$tmp/other.json"
+ranked 2 lora.yaml --out types
+own=()
+ok ".. are refused" codes '64 64'
+ok ".. with both names" says 'rank 1 on .*its GPU is not of the type of rank 0.s: NVIDIA H200 here, NVIDIA H100 80GB HBM3 there' err.0
+ok ".. before a folder is made" [ ! -e types ]
 for r in 0 1; do own[$r]="FAKE_NCCL=none"; done
 own[1]="ASSAY_LIB_NCCL=/none/libnccl.so.2"
 ranked 2 lora.yaml --out lacking

@@ -211,7 +211,11 @@ bool fake_meeting_join(struct fake_group *g, unsigned rank, int device)
 	char path[PATH_MAX];
 
 	own->device = device;
-	snprintf(own->host, sizeof(own->host), "%s", host ? host : "");
+	if (host)
+		snprintf(own->host, sizeof(own->host), "%s", host);
+	else if (gethostname(own->host, sizeof(own->host)))
+		own->host[0] = '\0';
+	own->host[sizeof(own->host) - 1] = '\0';
 	own->pid = getpid();
 	for (unsigned r = 0; r < m->ranks; r++)
 		m->aborted |= r != rank && m->slot[r].pid && m->slot[r].device == device &&

@@ -8,8 +8,9 @@
 #include "kernel/bnb4/bnb4.h"
 #include "model/bnb4/bnb4.h"
 #include "model/tensor/dtype.h"
+#include "model/tensor/fp8.h"
 
-enum { FP4 = 1, NESTED = 2, MANY = 4, E4M3_ROWS = 8, E4M3_TILES = 16 };
+enum { FP4 = 1, NESTED = 2, MANY = 4, QKV = 8 };
 enum { PITCH = 8, MATRICES_MOST = 35 };
 
 /* threads: flags; p0: rows; p1: columns. */
@@ -33,20 +34,20 @@ static const struct kernel_case cases[] = {
 	KINDS("bnb4_dequantize", "35 matrices", 40, 384, MANY),
 	CASE("bnb4_dequantize", "qwen2-7b down, nf4 nested", 3584, 18944, NESTED),
 	CASE("bnb4_dequantize", "qwen2-7b gate, fp4", 18944, 3584, FP4),
-	SIZES("bnb4_dequantize_e4m3", E4M3_ROWS),
-	SIZES("bnb4_dequantize_e4m3", E4M3_TILES),
-	KINDS("bnb4_dequantize_e4m3", "35 matrices", 40, 384, MANY | E4M3_TILES),
-	CASE("bnb4_dequantize_e4m3", "qwen2-7b down, nf4 nested", 3584, 18944, NESTED | E4M3_TILES),
+	KINDS("bnb4_to_fp8", "one tile", 16, 16, 0),
+	KINDS("bnb4_to_fp8", "blocks across rows", 208, 336, 0),
+	KINDS("bnb4_to_fp8", "q k v within a tile", 80, 144, QKV),
+	KINDS("bnb4_to_fp8", "smollm2 q k v", 960, 576, QKV),
+	CASE("bnb4_to_fp8", "qwen2-7b down, nf4 nested", 3584, 18944, NESTED),
+	CASE("bnb4_to_fp8", "qwen2-7b q k v, nf4 nested", 4640, 3584, NESTED | QKV),
 };
 
 /* A matrix on the host, and the same on the device. */
 struct matrix {
 	struct bnb4 host, device;
 	void *memory;
-	struct guarded parts, from, out, scale, scratch;
+	struct guarded parts, from, out, scratch;
 	uint16_t *x; /* BF16, with its gaps */
-	float *scales;
-	uint32_t row_shift, col_shift, scale_ld;
 };
 
 static int64_t ld_of(const struct matrix *m)
@@ -109,11 +110,9 @@ static void release(struct kit *k, struct matrix *m)
 	kit_free(k, &m->parts);
 	kit_free(k, &m->from);
 	kit_free(k, &m->out);
-	kit_free(k, &m->scale);
 	kit_free(k, &m->scratch);
 	free(m->memory);
 	free(m->x);
-	free(m->scales);
 }
 
 static struct bnb4_weight weight_of(struct matrix *m)
@@ -196,86 +195,33 @@ static enum status quantize(struct kit *k, const struct kernel_case *c, struct e
 	return st;
 }
 
-/* Scales of rows or of 128 x 128 elements: of the largest absmax in them. */
-static enum status make_scales(struct matrix *m, unsigned flags, struct error *err)
-{
-	const uint32_t rows = (uint32_t)m->host.rows, cols = (uint32_t)m->host.cols;
-	uint32_t count;
-
-	m->row_shift = flags & E4M3_TILES ? 7 : 0;
-	m->col_shift = flags & E4M3_TILES ? 7 : 31;
-	m->scale_ld = ((cols - 1) >> m->col_shift) + 1;
-	count = (((rows - 1) >> m->row_shift) + 1) * m->scale_ld;
-	m->scales = calloc(count, sizeof(*m->scales));
-	if (!m->scales)
-		return error_set(err, STATUS_NO_RESOURCE, "no memory for scales");
-	for (uint32_t row = 0; row < rows; row++)
-		for (uint32_t col = 0; col < cols; col++) {
-			const uint64_t i = (uint64_t)row * cols + col;
-			float *s = &m->scales[(row >> m->row_shift) * m->scale_ld + (col >> m->col_shift)];
-
-			*s = fmaxf(*s, fabsf(bnb4_absmax(&m->host, i / BNB4_BLOCK)) / 448);
-		}
-	for (uint32_t i = 0; i < count; i++)
-		m->scales[i] = m->scales[i] > 0 ? m->scales[i] : 1;
-	return STATUS_OK;
-}
-
 static uint64_t out_bytes(const struct matrix *m)
 {
-	return (uint64_t)(m->host.rows * ld_of(m)) * (m->scales ? 1 : 2);
+	return (uint64_t)(m->host.rows * ld_of(m)) * 2;
 }
 
-static enum status to_device(struct kit *k, struct matrix *m, const struct kernel_case *c, struct error *err)
+static enum status to_device(struct kit *k, struct matrix *m, uint64_t seed, struct error *err)
 {
-	enum status st = host_matrix(m, k->seed + (uint64_t)m->host.rows, err);
+	enum status st = host_matrix(m, seed, err);
 
-	if (!st && c->threads & (E4M3_ROWS | E4M3_TILES))
-		st = make_scales(m, c->threads, err);
-	if (!st)
-		st = kit_put(k, &m->parts, m->memory, bytes_of(m), err);
-	if (!st && m->scales)
-		st = kit_put(k, &m->scale, m->scales,
-			     4ull * m->scale_ld * ((((uint32_t)m->host.rows - 1) >> m->row_shift) + 1), err);
-	return st ? st : kit_alloc(k, &m->out, out_bytes(m), err);
-}
-
-static void expect_e4m3(const struct matrix *m, const float *row_numbers, uint32_t row, uint8_t *out)
-{
-	for (uint32_t col = 0; col < m->host.cols; col++)
-		out[col] = e4m3_of_f32(
-			row_numbers[col] *
-			(1 / m->scales[(row >> m->row_shift) * m->scale_ld + (col >> m->col_shift)]));
+	return st ? st : kit_put(k, &m->parts, m->memory, bytes_of(m), err);
 }
 
 /* The result with its gaps, which stay as they were allocated. */
-static enum status expect(const struct matrix *m, uint8_t *out, struct error *err)
+static enum status expect(const struct matrix *m, uint8_t *out)
 {
 	struct mat to = {
 		.data = out, .rows = m->host.rows, .cols = m->host.cols, .ld = ld_of(m), .dtype = DTYPE_BF16};
-	float *numbers;
 
 	memset(out, 0xff, out_bytes(m));
-	if (!m->scales) {
-		bnb4_dequantize(&m->host, 0, &to, NULL);
-		return STATUS_OK;
-	}
-	numbers = malloc((size_t)m->host.cols * sizeof(*numbers));
-	if (!numbers)
-		return error_set(err, STATUS_NO_RESOURCE, "no memory for a row");
-	to = (struct mat){.data = numbers, .rows = 1, .cols = m->host.cols, .ld = m->host.cols};
-	for (uint32_t row = 0; row < m->host.rows; row++) {
-		bnb4_dequantize(&m->host, row, &to, NULL);
-		expect_e4m3(m, numbers, row, out + row * (uint64_t)ld_of(m));
-	}
-	free(numbers);
+	bnb4_dequantize(&m->host, 0, &to, NULL);
 	return STATUS_OK;
 }
 
 static enum status inspect(struct kit *k, const struct matrix *m, struct error *err)
 {
 	uint8_t *found = malloc(out_bytes(m)), *due = malloc(out_bytes(m));
-	enum status st = found && due ? expect(m, due, err)
+	enum status st = found && due ? expect(m, due)
 				      : error_set(err, STATUS_NO_RESOURCE, "no memory for a result");
 
 	if (!st)
@@ -300,14 +246,11 @@ static enum status dequantize(struct kit *k, const struct kernel_case *c, struct
 	for (size_t i = 0; i < count; i++) {
 		begin(&m[i], c, c->p0 - (int64_t)i);
 		if (!st)
-			st = to_device(k, &m[i], c, err);
-		out[i] = (struct bnb4_output){.from = weight_of(&m[i]),
-					      .to = m[i].out.data,
-					      .ld = ld_of(&m[i]),
-					      .scale = m[i].scale.data,
-					      .row_shift = m[i].row_shift,
-					      .col_shift = m[i].col_shift,
-					      .scale_ld = m[i].scale_ld};
+			st = to_device(k, &m[i], k->seed + (uint64_t)m[i].host.rows, err);
+		if (!st)
+			st = kit_alloc(k, &m[i].out, out_bytes(&m[i]), err);
+		out[i] = (struct bnb4_output){
+			.from = weight_of(&m[i]), .to = m[i].out.data, .ld = ld_of(&m[i])};
 	}
 	if (!st)
 		st = bnb4_kernels_dequantize(&kernels, out, count, k->stream, err);
@@ -320,9 +263,154 @@ static enum status dequantize(struct kit *k, const struct kernel_case *c, struct
 	return st;
 }
 
+/* A linear layer of some matrices, and what it becomes in E4M3: the elements, the transposed elements, and the
+ * scales of both. Rows have gaps. */
+enum { ELEMENTS, TURNED, SCALES, SCALES_TURNED, RESULTS };
+struct fp8_layer {
+	struct matrix m[BNB4_PARTS_MOST];
+	size_t parts;
+	int64_t rows, cols;
+	struct guarded out[RESULTS];
+	uint8_t *due[RESULTS];
+};
+
+static int64_t step_of(int64_t cols)
+{
+	return (fp8_tiles(cols) + 3) / 4 * 4;
+}
+
+static uint64_t result_bytes(const struct fp8_layer *l, int which)
+{
+	const int64_t bytes[RESULTS] = {
+		[ELEMENTS] = l->rows * (l->cols + PITCH),
+		[TURNED] = l->cols * (l->rows + PITCH),
+		[SCALES] = 4 * fp8_tiles(l->rows) * step_of(l->cols),
+		[SCALES_TURNED] = 4 * fp8_tiles(l->cols) * step_of(l->rows),
+	};
+
+	return (uint64_t)bytes[which];
+}
+
+static void expect_tile(const struct fp8_layer *l, const uint16_t *numbers, int64_t row0, int64_t col0)
+{
+	const int64_t row1 = l->rows - row0 < FP8_TILE ? l->rows : row0 + FP8_TILE;
+	const int64_t col1 = l->cols - col0 < FP8_TILE ? l->cols : col0 + FP8_TILE;
+	struct fp8_scale scale;
+	float most = 0;
+
+	for (int64_t row = row0; row < row1; row++)
+		for (int64_t col = col0; col < col1; col++)
+			most = fp8_larger(most, bf16_to_f32(numbers[row * l->cols + col]));
+	scale = fp8_scale_of(most);
+	((float *)(void *)l->due[SCALES])[row0 / FP8_TILE * step_of(l->cols) + col0 / FP8_TILE] = scale.scale;
+	((float *)(void *)l->due[SCALES_TURNED])[col0 / FP8_TILE * step_of(l->rows) + row0 / FP8_TILE] =
+		scale.scale;
+	for (int64_t row = row0; row < row1; row++)
+		for (int64_t col = col0; col < col1; col++) {
+			const uint8_t e =
+				e4m3_of_f32(bf16_to_f32(numbers[row * l->cols + col]) * scale.inverse);
+
+			l->due[ELEMENTS][row * (l->cols + PITCH) + col] = e;
+			l->due[TURNED][col * (l->rows + PITCH) + row] = e;
+		}
+}
+
+static enum status expect_fp8(struct fp8_layer *l, struct error *err)
+{
+	uint16_t *numbers = malloc(2 * (size_t)(l->rows * l->cols));
+	int64_t row = 0;
+
+	for (int i = 0; i < RESULTS; i++) {
+		l->due[i] = malloc(result_bytes(l, i));
+		if (!l->due[i] || !numbers) {
+			free(numbers);
+			return error_set(err, STATUS_NO_RESOURCE, "no memory for a result");
+		}
+		memset(l->due[i], 0xff, result_bytes(l, i));
+	}
+	for (size_t i = 0; i < l->parts; row += l->m[i++].host.rows) {
+		const struct mat to = {.data = numbers + row * l->cols,
+				       .rows = l->m[i].host.rows,
+				       .cols = l->cols,
+				       .ld = l->cols,
+				       .dtype = DTYPE_BF16};
+
+		bnb4_dequantize(&l->m[i].host, 0, &to, NULL);
+	}
+	for (row = 0; row < l->rows; row += FP8_TILE)
+		for (int64_t col = 0; col < l->cols; col += FP8_TILE)
+			expect_tile(l, numbers, row, col);
+	free(numbers);
+	return STATUS_OK;
+}
+
+static enum status inspect_fp8(struct kit *k, struct fp8_layer *l, struct error *err)
+{
+	static const char *const names[RESULTS] = {"E4M3", "transposed", "scales", "scales transposed"};
+	enum status st = expect_fp8(l, err);
+
+	for (int i = 0; i < RESULTS && !st; i++) {
+		uint8_t *found = malloc(result_bytes(l, i));
+
+		st = found ? gpu_copy_from(k->device, found, l->out[i].data, result_bytes(l, i), err)
+			   : error_set(err, STATUS_NO_RESOURCE, "no memory for a result");
+		if (!st)
+			st = kit_compare(names[i], found, l->due[i], result_bytes(l, i), err);
+		if (!st)
+			st = kit_guards(k, &l->out[i], names[i], err);
+		free(found);
+	}
+	return st;
+}
+
+static enum status to_fp8(struct kit *k, const struct kernel_case *c, struct error *err)
+{
+	const int64_t kv = c->threads & QKV ? c->p0 / 5 / 16 * 16 : 0;
+	struct fp8_layer l = {.parts = kv ? 3 : 1, .rows = c->p0, .cols = c->p1};
+	struct bnb4_weight part[BNB4_PARTS_MOST];
+	struct bnb4_kernels kernels;
+	enum status st = bnb4_kernels_open(&kernels, k->device, err);
+
+	for (size_t i = 0; i < l.parts; i++) {
+		begin(&l.m[i], c, i ? kv : c->p0 - 2 * kv);
+		if (!st)
+			st = to_device(k, &l.m[i], k->seed + i, err);
+		part[i] = weight_of(&l.m[i]);
+	}
+	for (int i = 0; i < RESULTS && !st; i++)
+		st = kit_alloc(k, &l.out[i], result_bytes(&l, i), err);
+	if (!st) {
+		const struct train_fp8_weights to = {.to = l.out[ELEMENTS].data,
+						     .transposed = l.out[TURNED].data,
+						     .scale = l.out[SCALES].data,
+						     .scale_transposed = l.out[SCALES_TURNED].data,
+						     .ld_to = l.cols + PITCH,
+						     .ld_transposed = l.rows + PITCH,
+						     .step = step_of(l.cols),
+						     .step_transposed = step_of(l.rows),
+						     .rows = (uint32_t)l.rows,
+						     .cols = (uint32_t)l.cols};
+
+		st = bnb4_kernels_to_fp8(&kernels, part, l.parts, &to, k->stream, err);
+	}
+	if (!st)
+		st = gpu_stream_wait(k->stream, err);
+	if (!st)
+		st = inspect_fp8(k, &l, err);
+	for (int i = 0; i < RESULTS; i++) {
+		kit_free(k, &l.out[i]);
+		free(l.due[i]);
+	}
+	for (size_t i = 0; i < l.parts; i++)
+		release(k, &l.m[i]);
+	return st;
+}
+
 static enum status one(struct kit *k, const struct kernel_case *c, struct error *err)
 {
-	return !strcmp(c->entry, "bnb4_quantize") ? quantize(k, c, err) : dequantize(k, c, err);
+	return !strcmp(c->entry, "bnb4_quantize") ? quantize(k, c, err)
+	       : !strcmp(c->entry, "bnb4_to_fp8") ? to_fp8(k, c, err)
+						  : dequantize(k, c, err);
 }
 
 static void test(struct kit *k)

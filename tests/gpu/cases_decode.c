@@ -12,7 +12,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-enum { LINEAR_NORM = 8, LINEAR_BIAS = 16, LINEAR_LD = 32, LINEAR_KIND = 7 };
+enum { LINEAR_NORM = 8, LINEAR_BIAS = 16, LINEAR_LD = 32, LINEAR_E4M3 = 64, LINEAR_KIND = 7 };
 
 /* linear: count = in, p0 = out, p1 = kind and switches, adapters of rank p1 >> 8.
  * attend: count = keys, p0 = heads << 16 | kv_heads, p1 = head_dim, 1 where heads are normed, and a page's bits << 8.
@@ -33,6 +33,17 @@ static const struct kernel_case cases[] = {
 	{"decode_linear", "Qwen2-7B o", 3584, 132, DECODE_THREADS, 3584, DECODE_ADD},
 	{"decode_linear", "Qwen2-7B gate, up", 3584, 132, DECODE_THREADS, 37888, DECODE_SWIGLU | LINEAR_NORM},
 	{"decode_linear", "Qwen2-7B down", 18944, 132, DECODE_THREADS, 3584, DECODE_ADD},
+	{"decode_linear", "E4M3, one chunk", 512, 1, DECODE_THREADS, 1, DECODE_PLAIN | LINEAR_E4M3},
+	{"decode_linear", "E4M3, sixteen elements", 16, 1, DECODE_THREADS, 3, DECODE_PLAIN | LINEAR_E4M3},
+	{"decode_linear", "E4M3, rows across units", 2560, 2, DECODE_THREADS, 21, DECODE_ADD | LINEAR_E4M3},
+	{"decode_linear", "E4M3, rows of less than a unit", 1536, 3, DECODE_THREADS, 101,
+	 DECODE_PLAIN | LINEAR_NORM | LINEAR_BIAS | LINEAR_E4M3},
+	{"decode_linear", "E4M3, rows apart", 592, 5, DECODE_THREADS, 333, DECODE_ADD | LINEAR_LD | LINEAR_E4M3},
+	{"decode_linear", "E4M3, gate and up", 576, 5, DECODE_THREADS, 2 * 155, DECODE_SWIGLU | LINEAR_NORM | LINEAR_E4M3},
+	{"decode_linear", "E4M3, Qwen2-7B q k v", 3584, 132, DECODE_THREADS, 4608,
+	 DECODE_PLAIN | LINEAR_NORM | LINEAR_BIAS | LINEAR_E4M3},
+	{"decode_linear", "E4M3, Qwen2-7B gate, up", 3584, 132, DECODE_THREADS, 37888, DECODE_SWIGLU | LINEAR_NORM | LINEAR_E4M3},
+	{"decode_linear", "E4M3, Qwen2-7B down", 18944, 132, DECODE_THREADS, 3584, DECODE_ADD | LINEAR_E4M3},
 	{"decode_attend", "the first token", 1, 6, DECODE_THREADS, 6 << 16 | 2, 64 | 4 << 8},
 	{"decode_attend", "one split", 63, 6, DECODE_THREADS, 6 << 16 | 2, 64 | 5 << 8},
 	{"decode_attend", "two splits", 65, 6, DECODE_THREADS, 6 << 16 | 2, 64 | 6 << 8},
@@ -49,6 +60,10 @@ static const struct kernel_case cases[] = {
 	{"decode_token", "tiny, adapters", 3, 3, DECODE_THREADS, DECODE_BED_TINY_LORA, 63},
 	{"decode_token", "one block", 1, 1, DECODE_THREADS, DECODE_BED_TINY, 0},
 	{"decode_token", "warps without rows", 2, 40, DECODE_THREADS, DECODE_BED_TINY_QWEN3, 3},
+	{"decode_token_e4m3", "tiny", 3, 3, DECODE_THREADS, DECODE_BED_TINY_E4M3, 14},
+	{"decode_token_e4m3", "one block", 1, 1, DECODE_THREADS, DECODE_BED_TINY_E4M3, 0},
+	{"decode_token_e4m3", "warps without rows", 2, 40, DECODE_THREADS, DECODE_BED_TINY_E4M3, 3},
+	{"decode_token_e4m3", "a whole device", 3, 132, DECODE_THREADS, DECODE_BED_SMALL_E4M3, 300},
 	{"decode_token", "a whole device", 3, 132, DECODE_THREADS, DECODE_BED_SMALL, 300},
 };
 
@@ -81,7 +96,7 @@ static enum status run(struct kit *k, const struct kernel_case *c, const void *a
 }
 
 struct linear_places {
-	uint64_t w, bias, a, b[DECODE_ADAPTERS], x, norm, residual, out, u;
+	uint64_t w, w_scale, bias, a, b[DECODE_ADAPTERS], x, norm, residual, out, u;
 };
 
 static void linear_args(struct decode_linear_args *a, const struct kernel_case *c, const struct linear_places *p, uint64_t base)
@@ -91,6 +106,7 @@ static void linear_args(struct decode_linear_args *a, const struct kernel_case *
 
 	*a = (struct decode_linear_args){
 		.map = {.w = base + p->w,
+			.w_scale = c->p1 & LINEAR_E4M3 ? base + p->w_scale : 0,
 			.bias = c->p1 & LINEAR_BIAS ? base + p->bias : 0,
 			.a = base + p->a,
 			.out = out,
@@ -118,7 +134,7 @@ static void linear_args(struct decode_linear_args *a, const struct kernel_case *
 /* Of the map and of its A. */
 static uint32_t linear_work(const struct decode_map *m, uint32_t blocks)
 {
-	const uint32_t map = decode_work(m->out, m->in, blocks), a = decode_work(m->adapters * m->rank, m->in, blocks);
+	const uint32_t map = decode_work(m->out, m->w_scale ? m->in / 2 : m->in, blocks), a = decode_work(m->adapters * m->rank, m->in, blocks);
 
 	return map > a ? map : a;
 }
@@ -127,8 +143,11 @@ static enum status linear(struct kit *k, const struct kernel_case *c, struct err
 {
 	struct decode_bed b = {.seed = k->seed};
 	const uint32_t rank = c->p1 >> 8 & 0xff;
+	const bool e4m3 = c->p1 & LINEAR_E4M3;
 	const float scale = 1 / sqrtf((float)c->count);
-	struct linear_places p = {.w = put_bf16(&b, c->p0 * (c->count + 16), scale, 0),
+	struct linear_places p = {.w = e4m3 ? decode_bed_e4m3(&b, c->p0 * (c->count + 16))
+					    : put_bf16(&b, c->p0 * (c->count + 16), scale, 0),
+				  .w_scale = decode_bed_random(&b, c->p0, scale / 800, scale / 400, false),
 				  .bias = put_bf16(&b, c->p0, 1, 0),
 				  .a = put_bf16(&b, (uint64_t)3 * rank * c->count, scale, 0),
 				  .x = put_f32(&b, c->count, 2),
@@ -139,7 +158,8 @@ static enum status linear(struct kit *k, const struct kernel_case *c, struct err
 
 	for (int i = 0; i < DECODE_ADAPTERS; i++)
 		p.b[i] = put_bf16(&b, (uint64_t)c->p0 * rank, 1, 0);
-	p.out = decode_bed_out(&b, c->p0, 1e-5, sizeof(float));
+	/* E4M3 weights multiply a vector in FP16 */
+	p.out = decode_bed_out(&b, c->p0, e4m3 ? 1e-3 : 1e-5, sizeof(float));
 	p.u = decode_bed_out(&b, (uint64_t)3 * rank, 1e-5, sizeof(float));
 	st = decode_bed_open(&b, k, err);
 	linear_args(&host, c, &p, (uintptr_t)b.host);

@@ -126,19 +126,41 @@ static void columns(struct train_build *b)
 
 static void weights(struct train_build *b)
 {
-	const struct train_fp8_weights_args a = {.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols};
+	const struct train_fp8_weights_args a = {.q = {.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols}};
 
 	begin(b, &a, sizeof(a));
 	b->grid[0] = (unsigned)(tiles(b->cols) * tiles(b->rows));
 	b->shared_bytes = TRAIN_FP8_TURN_SHARED;
 	matrix(b, "w", OF(weights, w), OF(weights, ld_w), b->rows, b->cols, USE_IN);
-	elements(b, "E4M3", OF(weights, to), OF(weights, ld_to), b->rows, b->cols);
-	elements(b, "transposed", OF(weights, transposed), OF(weights, ld_transposed), b->cols, b->rows);
-	scales(b, "scales", OF(weights, scale), OF(weights, step), tiles(b->rows), tiles(b->cols));
-	scales(b, "scales transposed", OF(weights, scale_transposed), OF(weights, step_transposed),
-	       tiles(b->cols), tiles(b->rows));
-	counter(b, OF(weights, overflows));
+	elements(b, "E4M3", OF(weights, q.to), OF(weights, q.ld_to), b->rows, b->cols);
+	scales(b, "scales", OF(weights, q.scale), OF(weights, q.step), tiles(b->rows), tiles(b->cols));
+	counter(b, OF(weights, q.overflows));
 	b->prepare = plant;
+	if (b->flags & TRAIN_C)
+		return;
+	elements(b, "transposed", OF(weights, q.transposed), OF(weights, q.ld_transposed), b->cols, b->rows);
+	scales(b, "scales transposed", OF(weights, q.scale_transposed), OF(weights, q.step_transposed),
+	       tiles(b->cols), tiles(b->rows));
+}
+
+/* Rows of the operand begin at multiples of 16 bytes. */
+static void transpose(struct train_build *b)
+{
+	const struct train_fp8_transpose_args a = {.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols};
+	struct operand *o;
+
+	begin(b, &a, sizeof(a));
+	b->grid[0] = (unsigned)(tiles(b->cols) * tiles(b->rows));
+	b->shared_bytes = TRAIN_FP8_TURN_SHARED;
+	o = train_operand(b, "from", OF(transpose, from), NUMBER_E4M3, b->rows, b->cols, USE_IN);
+	o->ld = (b->cols + 15) / 16 * 16 + (b->flags & TRAIN_SLICED ? 16 : 0);
+	o->shift = 0;
+	train_number(b, OF(transpose, ld_from), o->ld);
+	o = train_operand(b, "scales", OF(transpose, scale), NUMBER_F32, tiles(b->rows), tiles(b->cols), USE_IN);
+	train_number(b, OF(transpose, step), o->ld);
+	elements(b, "transposed", OF(transpose, to), OF(transpose, ld_to), b->cols, b->rows);
+	scales(b, "scales transposed", OF(transpose, scale_to), OF(transpose, step_to), tiles(b->cols),
+	       tiles(b->rows));
 }
 
 static void rmsnorm(struct train_build *b)
@@ -193,6 +215,7 @@ static void add_bias(struct train_build *b)
 
 const struct train_maker makers_train_fp8[] = {
 	{"train_fp8_quantize", quantize}, {"train_fp8_columns", columns}, {"train_fp8_weights", weights},
+	{"train_fp8_transpose", transpose},
 	{"train_fp8_rmsnorm", rmsnorm},	  {"train_fp8_swiglu", swiglu},	  {"train_fp8_swiglu_bwd", swiglu},
 	{"train_fp8_add_bias", add_bias}, {NULL, NULL},
 };

@@ -2,9 +2,12 @@
 #include "decode_bed.h"
 #include "core/math/random.h"
 #include "ref.h"
+#include "ref_number.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+
+#define E4M3_SCALE 400 /* of random numbers */
 
 static float from_bf16(uint16_t bits)
 {
@@ -40,6 +43,11 @@ uint64_t decode_bed_random(struct decode_bed *b, uint64_t count, float scale, fl
 	return reserve(b, bytes,
 		       (struct decode_region){
 			       .count = bytes, .random = true, .bf16 = bf16, .scale = scale, .centre = centre});
+}
+
+uint64_t decode_bed_e4m3(struct decode_bed *b, uint64_t count)
+{
+	return reserve(b, count, (struct decode_region){.count = count, .random = true, .e4m3 = true, .scale = E4M3_SCALE});
 }
 
 uint64_t decode_bed_out(struct decode_bed *b, uint64_t count, double most, unsigned width)
@@ -118,12 +126,15 @@ void decode_bed_set_pages(const struct decode_bed *b, const struct decode_pages 
 static void fill(const struct decode_bed *b, int index)
 {
 	const struct decode_region *r = &b->region[index];
-	const uint64_t width = r->kind != BED_SAME ? 1 : r->bf16 ? 2 : 4; /* of what `count` counts */
+	/* of what `count` counts */
+	const uint64_t width = r->kind != BED_SAME || r->e4m3 ? 1 : r->bf16 ? 2 : 4;
 
 	for (uint64_t i = 0; r->random && i < r->count / width; i++) {
 		float v = r->centre + r->scale * random_f32(b->seed, (uint32_t)index, i);
 
-		if (r->bf16)
+		if (r->e4m3)
+			ref_number_store(ATTENTION_E4M3, b->host + r->at, i, (double)v);
+		else if (r->bf16)
 			((uint16_t *)(b->host + r->at))[i] = to_bf16(v);
 		else
 			((float *)(b->host + r->at))[i] = v;
@@ -207,15 +218,11 @@ static const struct decode_bed_model models[DECODE_BED_MODELS] = {
 	[DECODE_BED_TINY] = {TINY, .qkv_bias = true, .page_bits = 4},
 	[DECODE_BED_TINY_QWEN3] = {TINY, .qk_norm = true, .tied = true, .page_bits = 5},
 	[DECODE_BED_TINY_LORA] = {TINY, .rank = 8, .page_bits = 6},
-	[DECODE_BED_SMALL] = {.hidden = 576,
-			      .layers = 4,
-			      .heads = 9,
-			      .kv_heads = 3,
-			      .head_dim = 64,
-			      .ffn = 1536,
-			      .vocab = 4096,
-			      .tied = true,
-			      .page_bits = 4},
+	[DECODE_BED_TINY_E4M3] = {TINY, .qkv_bias = true, .page_bits = 4, .e4m3 = true},
+#define SMALL                                                                                                \
+	.hidden = 576, .layers = 4, .heads = 9, .kv_heads = 3, .head_dim = 64, .ffn = 1536, .vocab = 4096, .tied = true
+	[DECODE_BED_SMALL] = {SMALL, .page_bits = 4},
+	[DECODE_BED_SMALL_E4M3] = {SMALL, .page_bits = 4, .e4m3 = true},
 };
 
 static uint32_t qkv_rows(const struct decode_bed_model *m)
@@ -257,7 +264,12 @@ static void place_layer(struct decode_bed *b, const struct decode_bed_model *m, 
 	for (int i = 0; i < 4; i++) {
 		const float scale = 2 / sqrtf((float)s[i].in);
 
-		l->w[i] = decode_bed_random(b, (uint64_t)s[i].in * s[i].out, scale, 0, true);
+		if (m->e4m3) {
+			l->w[i] = decode_bed_e4m3(b, (uint64_t)s[i].in * s[i].out);
+			l->w_scale[i] = decode_bed_random(b, s[i].out, scale / 2 / E4M3_SCALE, scale / E4M3_SCALE, false);
+		} else {
+			l->w[i] = decode_bed_random(b, (uint64_t)s[i].in * s[i].out, scale, 0, true);
+		}
 		l->a[i] = decode_bed_random(b, (uint64_t)s[i].adapters * m->rank * s[i].in, scale, 0, true);
 		for (uint32_t j = 0; j < s[i].adapters; j++)
 			l->b[i][j] = decode_bed_random(b, (uint64_t)(s[i].begin[j + 1] - s[i].begin[j]) * m->rank, 0.3f, 0,
@@ -274,8 +286,10 @@ static void place_layer(struct decode_bed *b, const struct decode_bed_model *m, 
 void decode_bed_model(struct decode_bed *b, struct decode_bed_model *m, unsigned which, uint32_t before, uint32_t count)
 {
 	struct decode_pages pages;
+	double most; /* a vector in FP16 makes more numbers of the cache round the other way */
 
 	*m = models[which];
+	most = m->e4m3 ? 6e-3 : 2e-3;
 	m->before = before;
 	m->count = count;
 	pages = pages_of(m);
@@ -291,14 +305,14 @@ void decode_bed_model(struct decode_bed *b, struct decode_bed_model *m, unsigned
 	m->page = decode_bed_table(b, &pages);
 	m->barrier = decode_bed_zeros(b, sizeof(uint32_t));
 	m->arrived = decode_bed_zeros(b, m->kv_heads * sizeof(uint32_t));
-	m->x = decode_bed_out(b, m->hidden, 2e-3, sizeof(float));
-	m->x2 = decode_bed_out(b, m->hidden, 2e-3, sizeof(float));
-	m->qkv = decode_bed_out(b, qkv_rows(m), 2e-3, sizeof(float));
-	m->o = decode_bed_out(b, (uint64_t)m->heads * m->head_dim, 4e-3, sizeof(float));
-	m->h = decode_bed_out(b, m->ffn, 2e-3, sizeof(float));
+	m->x = decode_bed_out(b, m->hidden, most, sizeof(float));
+	m->x2 = decode_bed_out(b, m->hidden, most, sizeof(float));
+	m->qkv = decode_bed_out(b, qkv_rows(m), most, sizeof(float));
+	m->o = decode_bed_out(b, (uint64_t)m->heads * m->head_dim, 2 * most, sizeof(float));
+	m->h = decode_bed_out(b, m->ffn, most, sizeof(float));
 	m->u = decode_bed_scratch(b, (uint64_t)3 * m->rank * sizeof(float));
 	m->part = decode_bed_scratch(b, (uint64_t)DECODE_SPLITS * m->heads * (m->head_dim + 2) * sizeof(float));
-	m->logits = decode_bed_out(b, m->vocab, 2e-3, sizeof(float));
+	m->logits = decode_bed_out(b, m->vocab, most, sizeof(float));
 }
 
 static struct decode_map map_at(const struct decode_bed_model *m, const struct decode_bed_layer *l, int i, uint64_t base)
@@ -308,6 +322,7 @@ static struct decode_map map_at(const struct decode_bed_model *m, const struct d
 
 	sizes_of(m, s);
 	map = (struct decode_map){.w = base + l->w[i],
+				  .w_scale = m->e4m3 ? base + l->w_scale[i] : 0,
 				  .bias = i == 0 && m->qkv_bias ? base + l->bias : 0,
 				  .out = s[i].out,
 				  .in = s[i].in,
@@ -411,7 +426,8 @@ uint32_t decode_bed_shared(const struct decode_bed_model *m, uint32_t blocks, st
 
 	sizes_of(m, s);
 	for (int i = 0; i < 4; i++) {
-		const uint32_t map = decode_work(s[i].out, s[i].in, blocks), down = decode_work(3 * m->rank, s[i].in, blocks);
+		const uint32_t words = m->e4m3 ? s[i].in / 2 : s[i].in;
+		const uint32_t map = decode_work(s[i].out, words, blocks), down = decode_work(3 * m->rank, s[i].in, blocks);
 
 		work = map > work ? map : work;
 		work = down > work ? down : work;

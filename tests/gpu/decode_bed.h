@@ -9,7 +9,7 @@ enum decode_bed_kind { BED_SAME, BED_F32, BED_BF16, BED_SCRATCH };
 struct decode_region {
 	uint64_t at, count; /* bytes from the begin; elements, BED_SAME and BED_SCRATCH: bytes */
 	enum decode_bed_kind kind;
-	bool random, bf16;
+	bool random, bf16, e4m3;
 	float scale, centre;
 	double most; /* difference allowed, of the largest */
 };
@@ -23,6 +23,7 @@ struct decode_bed {
 
 /* Each reserves a place, 16-byte aligned, and returns its offset. Random numbers: centre +- scale. */
 uint64_t decode_bed_random(struct decode_bed *b, uint64_t count, float scale, float centre, bool bf16);
+uint64_t decode_bed_e4m3(struct decode_bed *b, uint64_t count); /* of magnitudes below E4M3's largest */
 uint64_t decode_bed_out(struct decode_bed *b, uint64_t count, double most, unsigned width);
 uint64_t decode_bed_zeros(struct decode_bed *b, uint64_t bytes); /* equal on both sides afterwards */
 uint64_t decode_bed_scratch(struct decode_bed *b, uint64_t bytes);
@@ -44,14 +45,22 @@ enum status decode_bed_compare(struct decode_bed *b, struct kit *k, const char *
 enum status decode_bed_copy(const struct decode_bed *b, struct kit *k, struct error *err); /* to the device */
 void decode_bed_close(struct decode_bed *b, struct kit *k);
 
-enum { DECODE_BED_TINY, DECODE_BED_TINY_QWEN3, DECODE_BED_TINY_LORA, DECODE_BED_SMALL, DECODE_BED_MODELS };
+enum {
+	DECODE_BED_TINY,
+	DECODE_BED_TINY_QWEN3,
+	DECODE_BED_TINY_LORA,
+	DECODE_BED_TINY_E4M3,
+	DECODE_BED_SMALL,
+	DECODE_BED_SMALL_E4M3,
+	DECODE_BED_MODELS
+};
 
 struct decode_bed_layer {
-	uint64_t w[4], bias, a[4], b[4][DECODE_ADAPTERS], norm1, norm2, q_norm, k_norm, kv;
+	uint64_t w[4], w_scale[4], bias, a[4], b[4][DECODE_ADAPTERS], norm1, norm2, q_norm, k_norm, kv;
 };
 struct decode_bed_model {
 	uint32_t hidden, layers, heads, kv_heads, head_dim, ffn, vocab, rank, page_bits;
-	bool qkv_bias, qk_norm, tied;
+	bool qkv_bias, qk_norm, tied, e4m3;
 	uint32_t before, count; /* tokens in the cache, and launches */
 	struct decode_bed_layer layer[4];
 	uint64_t table, embed, norm, head, cos_sin, lists, last, page, barrier, arrived, x, x2, qkv, o, h, u, part, logits;

@@ -16,7 +16,7 @@
 
 #define BNB4_ENTRIES(X)                                                                                      \
 	X(bnb4_dequantize, bnb4_dequantize_args, matrix[0].to)                                               \
-	X(bnb4_dequantize_e4m3, bnb4_dequantize_args, matrix[0].to)                                          \
+	X(bnb4_to_fp8, bnb4_fp8_args, q.to)                                                                  \
 	X(bnb4_quantize, bnb4_quantize_args, codes)                                                          \
 	X(bnb4_group_sums, bnb4_nest_args, sums)                                                             \
 	X(bnb4_mean, bnb4_nest_args, offset)                                                                 \

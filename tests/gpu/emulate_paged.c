@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel/paged/portable.cu itself in its reference's place: tests/fake's driver, built with this file, runs the kernels' own source. */
-#include "emulate.h"
+#include "emulate_f16.h"
 #pragma GCC diagnostic ignored "-Wunknown-pragmas" /* of unrolling */
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* columns that a unit does not have */
 
@@ -78,76 +78,14 @@ static uint32_t matrix_turn(uint32_t v)
 	return half[0] | half[1] << 16;
 }
 
-static float low(uint32_t v)
-{
-	return __uint_as_float(v << 16);
-}
-
-static float high(uint32_t v)
-{
-	return __uint_as_float(v & 0xffff0000u);
-}
-
-/* FP16 to and from float. The product corrects the exponent's bias, also of subnormal numbers. */
-static float f16_value(uint32_t h)
-{
-	const float v = __uint_as_float((h & 0x7fff) << 13 | (h & 0x8000) << 16) * 0x1p112f;
-
-	return (h & 0x7c00) != 0x7c00 ? v : h & 1023 ? NAN : v * INFINITY;
-}
-
-static uint32_t round_f16(float v)
-{
-	const uint32_t sign = __float_as_uint(v) >> 16 & 0x8000;
-	int exponent;
-	float steps;
-
-	v = fabsf(v);
-	if (!(v < 65520))
-		return sign | (isnan(v) ? 0x7fff : 0x7c00);
-	(void)frexpf(v, &exponent);
-	exponent = exponent < -13 || v == 0 ? -13 : exponent; /* subnormal: steps of 2^-24 */
-	steps = rintf(ldexpf(v, 11 - exponent));
-	return sign | (uint32_t)(steps + (float)(exponent + 13) * 1024);
-}
-
-static uint32_t pack_f16(float first, float second)
-{
-	return round_f16(first) | round_f16(second) << 16;
-}
-
 static uint32_t multiply_f16(uint32_t x, uint32_t y)
 {
-	return pack_f16(f16_value(x & 0xffff) * f16_value(y & 0xffff), f16_value(x >> 16) * f16_value(y >> 16));
-}
-
-/* Row r, columns 2 w and 2 w + 1 of A are in register r / 8 + w / 4 * 2 of lane r % 8 * 4 + w % 4. Rows 2 w and 2 w + 1, column c
- * of B are in register w / 4 of lane 4 c + w % 4. */
-static void step_of(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, bool f16)
-{
-	const uint32_t words[6] = {a[0], a[1], a[2], a[3], b0, b1}, lane = threadIdx.x % 32;
-	const uint32_t(*all)[EMULATE_WORDS] = emulate_warp(words, 6);
-
-	for (uint32_t e = 0; e < 4; e++) {
-		const uint32_t row = lane / 4 + e / 2 * 8, column = lane % 4 * 2 + e % 2;
-
-		for (uint32_t w = 0; w < 8; w++) {
-			const uint32_t x = all[row % 8 * 4 + w % 4][row / 8 + w / 4 * 2], y = all[column * 4 + w % 4][4 + w / 4];
-
-			c[e] += f16 ? f16_value(x & 0xffff) * f16_value(y & 0xffff) + f16_value(x >> 16) * f16_value(y >> 16)
-				    : low(x) * low(y) + high(x) * high(y);
-		}
-	}
+	return pack_f16(emulate_f16(x & 0xffff) * emulate_f16(y & 0xffff), emulate_f16(x >> 16) * emulate_f16(y >> 16));
 }
 
 static void matrix_step(float *c, const uint32_t *a, uint32_t b0, uint32_t b1)
 {
-	step_of(c, a, b0, b1, false);
-}
-
-static void matrix_step_f16(float *c, const uint32_t *a, uint32_t b0, uint32_t b1)
-{
-	step_of(c, a, b0, b1, true);
+	emulate_matrix(c, a, b0, b1, emulate_bf16);
 }
 
 static uint32_t round_bf16(float v)
@@ -160,19 +98,6 @@ static uint32_t round_bf16(float v)
 static uint32_t pack_bf16(float first, float second)
 {
 	return round_bf16(first) | round_bf16(second) << 16;
-}
-
-static uint32_t widen_e4m3(uint32_t v)
-{
-	float number[2];
-
-	for (uint32_t i = 0; i < 2; i++) {
-		const uint32_t code = v >> 8 * i & 0xff, exponent = code >> 3 & 15, fraction = code & 7;
-		const float size = exponent ? ldexpf((float)(8 + fraction), (int)exponent - 10) : ldexpf((float)fraction, -9);
-
-		number[i] = (code & 0x7f) == 0x7f ? NAN : code & 0x80 ? -size : size;
-	}
-	return pack_f16(number[0], number[1]);
 }
 
 static uint32_t pick_bytes(uint32_t v, uint32_t which)

@@ -3,6 +3,7 @@
  * out. */
 #include "kernel/bnb4/bnb4.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "model/bnb4/bnb4.h"
 #include "model/tensor/dtype.h"
@@ -10,46 +11,63 @@
 
 #define AT(type, address) ((type *)(uintptr_t)(address))
 
-static void dequantize_one(const struct bnb4_matrix_args *a, bool e4m3)
+static struct bnb4 matrix_of(const struct bnb4_codes *a, int64_t rows, int64_t cols, uint32_t type)
 {
-	const struct bnb4 m = {.rows = a->rows,
-			       .cols = a->cols,
-			       .type = (enum bnb4_type)a->type,
-			       .nested = a->absmax_codes,
-			       .codes = AT(uint8_t, a->codes),
-			       .absmax_codes = AT(uint8_t, a->absmax_codes),
-			       .absmax = AT(float, a->absmax),
-			       .offset = AT(float, a->offset),
-			       .map = AT(float, a->map)};
-	const struct mat to = {
-		.data = AT(void, a->to), .rows = a->rows, .cols = a->cols, .ld = a->ld, .dtype = DTYPE_BF16};
-
-	if (!e4m3) {
-		bnb4_dequantize(&m, 0, &to, NULL);
-		return;
-	}
-	for (uint32_t row = 0; row < a->rows; row++) {
-		for (uint32_t col = 0; col < a->cols; col++) {
-			const uint64_t i = (uint64_t)row * a->cols + col;
-			const float scale =
-				AT(const float,
-				   a->scale)[(row >> a->row_shift) * a->scale_ld + (col >> a->col_shift)];
-			const float number = bnb4_table(m.type)[m.codes[i / 2] >> (i % 2 ? 0 : 4) & 15] *
-					     bnb4_absmax(&m, i / BNB4_BLOCK);
-
-			AT(uint8_t, a->to)
-			[(uint64_t)row * (uint64_t)a->ld + col] = e4m3_of_f32(number * (1 / scale));
-		}
-	}
+	return (struct bnb4){.rows = rows,
+			     .cols = cols,
+			     .type = (enum bnb4_type)type,
+			     .nested = a->absmax_codes,
+			     .codes = AT(uint8_t, a->codes),
+			     .absmax_codes = AT(uint8_t, a->absmax_codes),
+			     .absmax = AT(float, a->absmax),
+			     .offset = AT(float, a->offset),
+			     .map = AT(float, a->map)};
 }
 
 static void dequantize(const char *entry, struct ref_grid grid, const void *args)
 {
 	const struct bnb4_dequantize_args *a = args;
 
+	(void)entry;
 	(void)grid;
-	for (uint32_t i = 0; i < a->count; i++)
-		dequantize_one(&a->matrix[i], strstr(entry, "e4m3"));
+	for (uint32_t i = 0; i < a->count; i++) {
+		const struct bnb4_matrix_args *m = &a->matrix[i];
+		const struct bnb4 from = matrix_of(&m->from, m->rows, m->cols, m->type);
+		const struct mat to = {.data = AT(void, m->to),
+				       .rows = m->rows,
+				       .cols = m->cols,
+				       .ld = m->ld,
+				       .dtype = DTYPE_BF16};
+
+		bnb4_dequantize(&from, 0, &to, NULL);
+	}
+}
+
+/* Dequantizes all parts to BF16, then quantizes tile by tile. */
+static void to_fp8(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct bnb4_fp8_args *a = args;
+	const struct train_fp8_weights *q = &a->q;
+	uint16_t *w = malloc(2 * (size_t)q->rows * q->cols);
+	const struct train_fp8_weights_args all = {.w = (uintptr_t)w, .ld_w = q->cols, .q = *q};
+
+	(void)entry;
+	for (uint32_t i = 0; w && i < a->parts; i++) {
+		const struct bnb4_fp8_part *p = &a->part[i];
+		const uint32_t end = i + 1 < a->parts ? a->part[i + 1].begin : q->rows;
+		const struct bnb4 from = matrix_of(&p->from, end - p->begin, q->cols, p->type);
+		const struct mat to = {.data = w + (size_t)p->begin * q->cols,
+				       .rows = end - p->begin,
+				       .cols = q->cols,
+				       .ld = q->cols,
+				       .dtype = DTYPE_BF16};
+
+		bnb4_dequantize(&from, 0, &to, NULL);
+	}
+	for (const struct ref_row *row = ref_train_fp8; w && row->entry; row++)
+		if (!strcmp(row->entry, "train_fp8_weights"))
+			row->run(row->entry, grid, &all);
+	free(w);
 }
 
 static void quantize(const char *entry, struct ref_grid grid, const void *args)
@@ -120,8 +138,7 @@ static void nest(const char *entry, struct ref_grid grid, const void *args)
 const struct ref_row ref_bnb4[] = {
 	{"bnb4_dequantize", dequantize, sizeof(struct bnb4_dequantize_args),
 	 offsetof(struct bnb4_dequantize_args, matrix[0].to)},
-	{"bnb4_dequantize_e4m3", dequantize, sizeof(struct bnb4_dequantize_args),
-	 offsetof(struct bnb4_dequantize_args, matrix[0].to)},
+	{"bnb4_to_fp8", to_fp8, sizeof(struct bnb4_fp8_args), offsetof(struct bnb4_fp8_args, q.to)},
 	{"bnb4_quantize", quantize, sizeof(struct bnb4_quantize_args),
 	 offsetof(struct bnb4_quantize_args, codes)},
 	{"bnb4_group_sums", group_sums, sizeof(struct bnb4_nest_args), offsetof(struct bnb4_nest_args, sums)},

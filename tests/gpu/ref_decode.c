@@ -2,6 +2,7 @@
 /* kernel/decode/decode.cu, in double; only what stands in memory between two steps is rounded. */
 #include "kernel/decode/decode.h"
 #include "ref.h"
+#include "ref_number.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,10 +65,21 @@ static double row_times(uint64_t w, uint64_t first, uint32_t in, const double *x
 	return sum;
 }
 
+static double weights_times(const struct decode_map *m, uint32_t row, const double *x)
+{
+	double sum = 0;
+
+	if (!m->w_scale)
+		return row_times(m->w, (uint64_t)row * m->ld, m->in, x);
+	for (uint32_t i = 0; i < m->in; i++)
+		sum += ref_number_load(ATTENTION_E4M3, (const void *)(uintptr_t)m->w, (uint64_t)row * m->ld + i) * x[i];
+	return sum * (double)floats(m->w_scale)[row];
+}
+
 static double y_of(const struct decode_linear_args *a, const double *x, uint32_t row)
 {
 	const struct decode_map *m = &a->map;
-	double y = row_times(m->w, (uint64_t)row * m->ld, m->in, x);
+	double y = weights_times(m, row, x);
 
 	if (m->bias)
 		y += bf16(m->bias, row);
@@ -270,6 +282,7 @@ static void token(const char *entry, struct ref_grid grid, const void *args)
 const struct ref_row ref_decode[] = {
 	{"decode_linear", linear, sizeof(struct decode_linear_args), offsetof(struct decode_linear_args, out)},
 	{"decode_attend", attend, sizeof(struct decode_attend_args), offsetof(struct decode_attend_args, o)},
+	{"decode_token_e4m3", token, sizeof(struct decode_token_args), offsetof(struct decode_token_args, logits)},
 	{"decode_token", token, sizeof(struct decode_token_args), offsetof(struct decode_token_args, logits)},
 	{NULL, NULL, 0, 0},
 };

@@ -116,31 +116,51 @@ static int64_t end_of(int64_t tile, int64_t size)
 	return (tile + 1) * TRAIN_FP8_TILE < size ? (tile + 1) * TRAIN_FP8_TILE : size;
 }
 
-static void weights(const char *entry, struct ref_grid grid, const void *args)
+static void quantize_weights(const struct source *s, const struct train_fp8_weights *q)
 {
-	const struct train_fp8_weights_args *a = args;
-	const struct source s = {a->w, a->ld_w, false};
-
-	(void)entry, (void)grid;
-	for (int64_t i = 0; i * TRAIN_FP8_TILE < a->rows; i++)
-		for (int64_t j = 0; j * TRAIN_FP8_TILE < a->cols; j++) {
+	for (int64_t i = 0; i * TRAIN_FP8_TILE < q->rows; i++)
+		for (int64_t j = 0; j * TRAIN_FP8_TILE < q->cols; j++) {
 			struct fp8_scale f;
 			float most = 0;
 
-			for (int64_t row = i * TRAIN_FP8_TILE; row < end_of(i, a->rows); row++)
-				for (int64_t col = j * TRAIN_FP8_TILE; col < end_of(j, a->cols); col++)
-					most = fp8_larger(most, number_of(&s, row, col));
+			for (int64_t row = i * TRAIN_FP8_TILE; row < end_of(i, q->rows); row++)
+				for (int64_t col = j * TRAIN_FP8_TILE; col < end_of(j, q->cols); col++)
+					most = fp8_larger(most, number_of(s, row, col));
 			f = fp8_scale_of(most);
-			count(a->overflows, &f);
-			AT(float, a->scale)[i * a->step + j] = f.scale;
-			AT(float, a->scale_transposed)[j * a->step_transposed + i] = f.scale;
-			for (int64_t row = i * TRAIN_FP8_TILE; row < end_of(i, a->rows); row++)
-				for (int64_t col = j * TRAIN_FP8_TILE; col < end_of(j, a->cols); col++) {
-					const uint8_t e = element_of(number_of(&s, row, col), f.inverse);
+			count(q->overflows, &f);
+			AT(float, q->scale)[i * q->step + j] = f.scale;
+			if (q->transposed)
+				AT(float, q->scale_transposed)[j * q->step_transposed + i] = f.scale;
+			for (int64_t row = i * TRAIN_FP8_TILE; row < end_of(i, q->rows); row++)
+				for (int64_t col = j * TRAIN_FP8_TILE; col < end_of(j, q->cols); col++) {
+					const uint8_t e = element_of(number_of(s, row, col), f.inverse);
 
-					AT(uint8_t, a->to)[row * a->ld_to + col] = e;
-					AT(uint8_t, a->transposed)[col * a->ld_transposed + row] = e;
+					AT(uint8_t, q->to)[row * q->ld_to + col] = e;
+					if (q->transposed)
+						AT(uint8_t, q->transposed)[col * q->ld_transposed + row] = e;
 				}
+		}
+}
+
+static void weights(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct train_fp8_weights_args *a = args;
+
+	(void)entry, (void)grid;
+	quantize_weights(&(struct source){a->w, a->ld_w, false}, &a->q);
+}
+
+static void transpose(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct train_fp8_transpose_args *a = args;
+
+	(void)entry, (void)grid;
+	for (int64_t row = 0; row < a->rows; row++)
+		for (int64_t col = 0; col < a->cols; col++) {
+			AT(uint8_t, a->to)[col * a->ld_to + row] = AT(const uint8_t, a->from)[row * a->ld_from + col];
+			AT(float, a->scale_to)
+			[col / TRAIN_FP8_TILE * a->step_to + row / TRAIN_FP8_TILE] =
+				AT(const float, a->scale)[row / TRAIN_FP8_TILE * a->step + col / TRAIN_FP8_TILE];
 		}
 }
 
@@ -164,7 +184,8 @@ const struct ref_row ref_train_fp8[] = {
 	ROW("train_fp8_rmsnorm", rmsnorm, train_fp8_norm_args, y),
 	ROW("train_fp8_swiglu", swiglu, train_fp8_swiglu_args, h),
 	ROW("train_fp8_swiglu_bwd", swiglu, train_fp8_swiglu_args, gate_up),
-	ROW("train_fp8_weights", weights, train_fp8_weights_args, to),
+	ROW("train_fp8_weights", weights, train_fp8_weights_args, q.to),
+	ROW("train_fp8_transpose", transpose, train_fp8_transpose_args, to),
 	ROW("train_fp8_columns", quantize_columns, train_fp8_columns_args, y.to),
 	ROW("train_fp8_add_bias", add_bias, train_fp8_bias_args, y),
 	{NULL, NULL, 0, 0},

@@ -13,11 +13,13 @@
 struct size {
 	const char *name;
 	uint32_t hidden, layers, heads, kv_heads, head_dim, ffn, vocab, rank;
+	bool e4m3;
 };
 static const struct size sizes[] = {
-	{"qwen2-7b", 3584, 28, 28, 4, 128, 18944, 152064, 0},
-	{"qwen2-7b r 64", 3584, 28, 28, 4, 128, 18944, 152064, 64},
-	{"smollm2-135m", 576, 30, 9, 3, 64, 1536, 49152, 0},
+	{"qwen2-7b", 3584, 28, 28, 4, 128, 18944, 152064, 0, false},
+	{"qwen2-7b E4M3", 3584, 28, 28, 4, 128, 18944, 152064, 0, true},
+	{"qwen2-7b r 64", 3584, 28, 28, 4, 128, 18944, 152064, 64, false},
+	{"smollm2-135m", 576, 30, 9, 3, 64, 1536, 49152, 0, false},
 };
 
 static uint32_t qkv_rows(const struct size *s)
@@ -78,17 +80,18 @@ static enum status call_map(void *arg, struct error *err)
 static enum status time_map(struct kit *k, const struct pool *pool, gpu_ptr vectors, const struct size *s, const char *name,
 			    uint32_t in, uint32_t out, uint32_t kind, bool norm, struct error *err)
 {
-	struct one_map m = {.kit = k, .pool = pool, .bytes = (uint64_t)in * out * 2};
+	const bool e4m3 = s->e4m3 && out != s->vocab; /* the head is BF16 */
+	struct one_map m = {.kit = k, .pool = pool, .bytes = (uint64_t)in * out * (e4m3 ? 1 : 2)};
 	double ns;
 	enum status st = gpu_kernel(k->device, &m.kernel, "decode", "decode_linear", err);
 
-	m.args = (struct decode_linear_args){.map = {.out = out, .in = in, .ld = in},
+	m.args = (struct decode_linear_args){.map = {.w_scale = e4m3 ? vectors : 0, .out = out, .in = in, .ld = in},
 					     .x = vectors,
 					     .norm = norm ? pool->base : 0,
 					     .residual = vectors,
 					     .out = vectors + (1 << 20),
 					     .kind = kind};
-	m.args.ring = decode_front(NULL, decode_work(out, in, gpu_sm_count(k->device)), 0);
+	m.args.ring = decode_front(NULL, decode_work(out, e4m3 ? in / 2 : in, gpu_sm_count(k->device)), 0);
 	m.args.depth = decode_depth(m.args.ring, 232448);
 	m.shared = decode_shared(m.args.ring, m.args.depth);
 	if (!st)
@@ -127,13 +130,15 @@ struct whole {
 static struct decode_map map_of(struct whole *w, struct pool *p, const struct size *s, uint32_t in, uint32_t out,
 				uint32_t adapters, bool bias)
 {
-	struct decode_map m = {.w = take(p, (uint64_t)in * out * 2),
+	const uint64_t bytes = (uint64_t)in * out * (s->e4m3 ? 1 : 2);
+	struct decode_map m = {.w = take(p, bytes),
+			       .w_scale = s->e4m3 ? take(p, (uint64_t)out * 4) : 0,
 			       .bias = bias ? take(p, (uint64_t)out * 2) : 0,
 			       .out = out,
 			       .in = in,
 			       .ld = in};
 
-	w->bytes += (uint64_t)in * out * 2;
+	w->bytes += bytes;
 	if (!s->rank)
 		return m;
 	m.a = take(p, (uint64_t)adapters * s->rank * in * 2);
@@ -285,7 +290,7 @@ static enum status time_tokens(struct kit *k, const struct size *s, struct error
 {
 	struct whole w = {.kit = k};
 	struct pool pool = {0}, plan = {0};
-	enum status st = gpu_kernel(k->device, &w.kernel, "decode", "decode_token", err);
+	enum status st = gpu_kernel(k->device, &w.kernel, "decode", s->e4m3 ? "decode_token_e4m3" : "decode_token", err);
 
 	if (!st)
 		st = whole_make(&w, &plan, s, err); /* counts what it takes */

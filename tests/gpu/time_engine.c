@@ -6,9 +6,10 @@
  *   time_engine MODEL auto|cpu|gpu WHAT[,WHAT..]
  *
  * WHAT: bN (decode step at batch N, 512 tokens of prompt, 128 steps; b1: 128 and 256), b1t (the same at
- * temperature 0.7 and top-p 0.9), pre (32 prompts of 4096 tokens), off (1024 requests of 1000 tokens, 1000
+ * temperature 0.7 and top-p 0.9), mN (a step of N decoding sequences and as many rows of a prompt as fill
+ * ROWS_TILE), pre (32 prompts of 4096 tokens), off (1024 requests of 1000 tokens, 1000
  * new ones each), smoke (8 short ones). One line of JSON each. Set in the environment: SEQUENCES, ROWS,
- * STEP_MS, CACHE_FP8, WEIGHTS_FP8, LIBRARY_GEMM, NO_TUNING, DETERMINISTIC.
+ * STEP_MS, ROWS_TILE, CACHE_FP8, WEIGHTS_FP8, LIBRARY_GEMM, NO_TUNING, DETERMINISTIC.
  */
 #include <math.h>
 #include <stdio.h>
@@ -46,17 +47,12 @@ static void must(enum status st, const struct error *err)
 	exit(1);
 }
 
-/* Seconds for `count` requests of `prompt` tokens, `made` new ones each. *steps: steps that ran. */
-static double run(struct bench *b, int count, int prompt, int made, double *first_s)
+static void submit(struct bench *b, int count, int prompt, int made)
 {
 	const int64_t vocab = engine_loaded(b->e)->weights.shape.vocab;
 	int32_t *ids = malloc((size_t)prompt * sizeof(*ids));
 	struct error err = {0};
-	const double begin = now_s();
-	int ended = 0;
-	bool idle = false;
 
-	*first_s = 0;
 	b->salt++;
 	for (int i = 0; i < count; i++) {
 		const struct engine_request r = {
@@ -78,7 +74,16 @@ static double run(struct bench *b, int count, int prompt, int made, double *firs
 			ids[k] = random_id(b, vocab);
 		must(engine_submit(b->e, &r, &err), &err);
 	}
-	while (ended < count) {
+	free(ids);
+}
+
+/* Steps until `count` requests have ended. */
+static void step_until(struct bench *b, int count, double begin, double *first_s)
+{
+	struct error err = {0};
+	bool idle = false;
+
+	for (int ended = 0; ended < count;) {
 		const struct engine_event *event;
 		size_t events;
 
@@ -97,8 +102,44 @@ static double run(struct bench *b, int count, int prompt, int made, double *firs
 			}
 		}
 	}
-	free(ids);
+}
+
+/* Seconds for `count` requests of `prompt` tokens, `made` new ones each. */
+static double run(struct bench *b, int count, int prompt, int made, double *first_s)
+{
+	const double begin = now_s();
+
+	*first_s = 0;
+	submit(b, count, prompt, made);
+	step_until(b, count, begin, first_s);
 	return now_s() - begin;
+}
+
+/* A step of `count` decoding sequences and of pieces of a long prompt. */
+static void mixed(struct bench *b, const char *name, int count, int tile)
+{
+	enum { PROMPT = 7000, MADE = 700 };
+	double first = 0, begin, s, least = 1e30;
+	struct error err = {0};
+	uint64_t steps = 0;
+	bool idle;
+
+	submit(b, count, 512, MADE);
+	for (int i = 0; i < 100; i++)
+		must(engine_step(b->e, &idle, &err), &err);
+	for (int i = 0; i < 3; i++) {
+		steps = engine_facts(b->e).steps;
+		begin = now_s();
+		submit(b, 1, PROMPT, 1);
+		step_until(b, 1, begin, &first);
+		s = now_s() - begin;
+		steps = engine_facts(b->e).steps - steps;
+		least = fmin(least, s / (double)steps);
+	}
+	printf("{\"what\": \"%s\", \"decoding\": %d, \"tile\": %d, \"steps\": %llu, \"step_ms\": %.3f}\n",
+	       name, count, tile, (unsigned long long)steps, least * 1e3);
+	fflush(stdout);
+	step_until(b, count, 0, &first);
 }
 
 static void decode(struct bench *b, const char *name, int count, int prompt, int steps)
@@ -151,6 +192,8 @@ static void measure(struct bench *b, const char *what)
 		decode(b, what, 1, 128, 256);
 	} else if (!strcmp(what, "b1")) {
 		decode(b, what, 1, 128, 256);
+	} else if (*what == 'm' && number(what + 1) > 0) {
+		mixed(b, what, number(what + 1), number(getenv("ROWS_TILE")));
 	} else if (*what == 'b' && number(what + 1) > 0) {
 		decode(b, what, number(what + 1), 512, 128);
 	} else {
@@ -164,6 +207,8 @@ int main(int argc, char **argv)
 	struct bench b = {.state = 1};
 	struct engine_options options = {
 		.no_prefix_cache = true,
+		.rows_tile = number(getenv("ROWS_TILE")),
+		.prefill_steps = getenv("ROWS_TILE") ? 1000000 : 0,
 		.step_ms = getenv("STEP_MS") ? number(getenv("STEP_MS"))
 					     : 1000, /* throughput, as the peer's script */
 	};

@@ -68,6 +68,15 @@ ok "steps have the time in collectives" says '"comm_s":' out
 ok "the journals of all ranks are with rank 0's" [ "$(find full.4/nodes -name journal.jsonl | wc -l)" = 3 ]
 ok "nothing else is left of them" [ -z "$(find . -maxdepth 1 -name 'full.4.rank-*')" ]
 ok "the result says how many there were" says '"ranks":4' full.4/journal.jsonl
+full=yes packing=false
+config halves.yaml "communication_data_type: bf16"
+ok "four ranks train with gradients that travel in BF16" train 0 4 halves.yaml --out halves.4 --json
+losses out > halved
+apart() { paste one halved | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-3 * $1) bad = 1; if (d > 0) any = 1 } END { exit bad || !any || NR != 6 }'; }
+ok ".. with losses within the error that is stated" apart
+config halved_bits.yaml "communication_data_type: bf16" "deterministic: true"
+ok "but not deterministically" train 64 4 halved_bits.yaml --out refused
+ok ".. as the message says" says 'communication_data_type: bf16 rounds the gradients of several ranks, but deterministic' err
 full=no packing=true
 packs=24
 config wide.yaml
@@ -81,7 +90,16 @@ config bits.yaml "deterministic: true"
 for ranks in 1 2 4; do
 	ok "$ranks of them train deterministically" train 0 $ranks bits.yaml --out bits.$ranks
 done
-same() { cmp "$1/checkpoint-6/optimizer.bin" "$2/checkpoint-6/optimizer.bin" && cmp "$1/adapter/adapter_model.safetensors" "$2/adapter/adapter_model.safetensors"; }
+# The states of a checkpoint as one file, whatever number of ranks wrote it: master, m, v.
+states() {
+	for part in 0 1 2; do
+		for file in "$1"/checkpoint-6/optimizer*.bin; do
+			third=$(($(stat -c %s "$file") / 3))
+			tail -c +$((part * third + 1)) "$file" | head -c $third
+		done
+	done
+}
+same() { cmp <(states "$1") <(states "$2") && cmp "$1/adapter/adapter_model.safetensors" "$2/adapter/adapter_model.safetensors"; }
 ok "two ranks have the bits of one" same bits.1 bits.2
 ok "four as well" same bits.1 bits.4
 held() { sed -n 's/.*"eval_loss": \([-0-9.e+]*\),*/\1/p' "$1/checkpoint-6/trainer_state.json"; }
@@ -115,7 +133,7 @@ asked() { # a request to stop that reaches one rank only
 	where=asked
 	kill -TERM "$(of_rank 1)"
 	wait $launch
-	[ $? = 2 ]
+	[ $? = 75 ] # saved, to be continued
 }
 
 # What is refused, before weights are read.
@@ -145,6 +163,22 @@ by_rank 'c=bits.yaml; [ $r = 0 ] || c=other.yaml; exec "$assay" train $c --out r
 ok "another configuration is refused" [ $code = 64 ]
 ok ".. with the setting" says 'rank 1 on .*: its configuration is not that of rank 0: "learning_rate: 0.02" here, "learning_rate: 0.01" there' err
 ok ".. before a folder is made" [ ! -e refused ]
+# Another build: the same program with another build id.
+other_build() {
+	objcopy --dump-section .note.gnu.build-id=note "$assay" other_assay && { head -c 16 note; printf 'x'; tail -c 19 note; } > new_note &&
+		objcopy --update-section .note.gnu.build-id=new_note "$assay" other_assay && ! cmp -s note new_note
+}
+if command -v objcopy > /dev/null; then
+	ok "another build of the program is made" other_build
+	export other="$tmp/other_assay"
+	by_rank 'p=$assay; [ $r = 0 ] || p=$other; exec "$p" train bits.yaml --out refused'
+	ok ".. and refused" [ $code != 0 ]
+	ok ".. with both" says 'rank 1 on .* runs assay .*, build [0-9a-f]*, and rank 0 on .* runs .*, build [0-9a-f]*' err
+	ok ".. before a folder is made" [ ! -e refused ]
+	rm -f other_assay
+else
+	untested "another build is refused" "objcopy is not installed"
+fi
 mkdir -p here there
 sed "s/town 7 /town 9 /" rows.jsonl > there/rows.jsonl
 cp rows.jsonl here/

@@ -4,7 +4,12 @@
 #include "engine_bed.h"
 #include "core/clock.h"
 
-enum { MANY = 10000, OPEN_MOST = 64, SOURCES = 8 };
+#ifdef __SANITIZE_ADDRESS__ /* the same code, which takes many times as long */
+enum { MANY = 3000 };
+#else
+enum { MANY = 10000 };
+#endif
+enum { OPEN_MOST = 64, SOURCES = 8 };
 
 static const char source[] = "{\"type\": \"choice\", \"choices\": [\"abc\", \"ab\", \"ba\"]}";
 
@@ -116,9 +121,9 @@ static void test_many__every_request_ends_once_and_nothing_is_lost(void **state)
 	for (size_t i = 0; i < MANY; i++)
 		assert_int_equal(m.h[i].ends, 1);
 	for (int end = ENGINE_END_STOP; end < ENGINE_END_FAILED; end++)
-		assert_in_range(m.ends[end], 20, MANY);
+		assert_in_range(m.ends[end], MANY / 500, MANY);
 	assert_int_equal(m.ends[ENGINE_END_FAILED], 0);
-	assert_true(engine_facts(m.e).preemptions > 100);
+	assert_true(engine_facts(m.e).preemptions > MANY / 100);
 	engine_destroy(&m.e);
 	grammar_vocab_destroy(&vocab);
 	free(m.h);

@@ -139,7 +139,35 @@ static void test_verdict__follows_the_marks(void **state)
 	v = eval_judge(&m, &reference, 2, &marks);
 	assert_true(v.met);
 	snprintf(m.broken, sizeof(m.broken), "NaN");
-	assert_false(eval_judge(&m, &reference, 2, &marks).met);
+	v = eval_judge(&m, &reference, 2, &marks);
+	assert_true(!v.met && !v.undecided);
+}
+
+/* Whatever the difference, one window has no interval; what has one is still missed. */
+static void test_verdict__one_window_decides_nothing(void **state)
+{
+	struct eval_score score[] = {{200, 100}}, other[] = {{200.5, 100}};
+	uint8_t all[100], some[100];
+	const struct eval_marks marks = {.perplexity = 1, .calls = 2};
+	struct eval_measured reference = {.score = score, .exact = all};
+	struct eval_measured m = {.score = other, .exact = some};
+	struct eval_verdict v = eval_judge(&m, &reference, 1, &marks);
+
+	(void)state;
+	assert_true(!v.met && v.undecided && !v.uncertain);
+	assert_string_equal(eval_verdict_word(&v), "unknown");
+	other[0].loss = 300; /* much worse in that window */
+	assert_string_equal(eval_verdict_word((v = eval_judge(&m, &reference, 1, &marks), &v)), "unknown");
+	memset(all, 1, sizeof(all));
+	memset(some, 0, sizeof(some));
+	reference.calls.rows = 100;
+	assert_string_equal(eval_verdict_word((v = eval_judge(&m, &reference, 1, &marks), &v)), "fail");
+	memset(some, 1, sizeof(some));
+	assert_string_equal(eval_verdict_word((v = eval_judge(&m, &reference, 1, &marks), &v)), "unknown");
+	reference.calls.rows = 1; /* one question beside no window */
+	assert_string_equal(eval_verdict_word((v = eval_judge(&m, &reference, 0, &marks), &v)), "unknown");
+	v = eval_judge(&reference, &reference, 1, &marks);
+	assert_true(v.met && !v.undecided);
 }
 
 static void test_precisions__lists_are_read_and_fit_a_device(void **state)
@@ -487,6 +515,7 @@ int main(void)
 		cmocka_unit_test(test_windows__those_without_a_target_are_left_out),
 		cmocka_unit_test(test_figures__are_those_of_the_formulas),
 		cmocka_unit_test(test_verdict__follows_the_marks),
+		cmocka_unit_test(test_verdict__one_window_decides_nothing),
 		cmocka_unit_test(test_precisions__lists_are_read_and_fit_a_device),
 		scratch_test(test_perplexity__is_that_of_transformers),
 		scratch_test(test_perplexity__coarse_weights_miss_the_mark),

@@ -7,11 +7,11 @@
 
 static void test_told__there_and_back(void **state)
 {
-	static const int codes[] = {0, 1, 2, 64};
+	static const int codes[] = {0, 1, 2, 64, 75};
 	int told;
 
 	(void)state;
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < 5; i++)
 		for (int leads = 0; leads < 2; leads++) {
 			assert_int_equal(rank_exit_code(rank_exit_of(codes[i], leads)), codes[i]);
 			assert_true(rank_exit_by(&told, rank_exit_of(codes[i], leads)));
@@ -49,7 +49,8 @@ static void test_told__of_several_the_largest_counts(void **state)
 		{0, false, {2, 2, 2}, 2},  {0, true, {2, 0, 0}, 2},    {0, true, {2, 1, 0}, 1},
 		{0, true, {2, 1, 64}, 64}, {2, true, {1, 1, 64}, 2},   {1, true, {2, 64, 0}, 1},
 		{2, false, {1, 0, 0}, 1},  {2, false, {1, 64, 0}, 64}, {0, true, {0, 0, 0}, 0},
-		{64, true, {1, 2, 0}, 64}, {1, false, {2, 2, 2}, 1},
+		{64, true, {1, 2, 0}, 64}, {1, false, {2, 2, 2}, 1},   {75, true, {75, 75, 75}, 75},
+		{75, true, {2, 1, 75}, 75}, {0, false, {75, 0, 0}, 75}, {75, false, {2, 75, 75}, 2},
 	};
 
 	(void)state;

@@ -451,18 +451,6 @@ static void test_fp8__layers_that_the_model_lacks_are_refused(void **state)
 	assert_non_null(strstr(err.text, "fp8_layers: the model has no layer 3; its layers are 0 to 2"));
 }
 
-static void test_fp8__weights_in_4_bits_are_refused_by_name(void **state)
-{
-	const char text[] = "model: {path: /m, load_in_4bit: true}\nlora: {r: 8}\ndata: {train: /t}\n"
-			    "training: {device: cpu, precision: fp8}\n";
-	struct error err = {0};
-	struct config c;
-
-	(void)state;
-	assert_int_equal(config_parse(&c, "t", text, strlen(text), &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "model: load_in_4bit: precision: fp8 stores the same weights in E4M3"));
-}
-
 static void test_fp8__inference_is_refused(void **state)
 {
 	const bool all[3] = {true, true, true};
@@ -496,7 +484,6 @@ int main(void)
 		cmocka_unit_test(test_fp8__plan_counts_the_loading_behind_what_is_placed),
 		cmocka_unit_test(test_fp8__sizes_of_no_multiple_of_16_are_refused_by_name),
 		cmocka_unit_test(test_fp8__layers_that_the_model_lacks_are_refused),
-		cmocka_unit_test(test_fp8__weights_in_4_bits_are_refused_by_name),
 		cmocka_unit_test(test_fp8__inference_is_refused),
 	};
 

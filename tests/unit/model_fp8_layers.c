@@ -149,6 +149,7 @@ static struct least compare_layers(struct work *f32, struct work *fp8)
 	dx8 = place(fp8, dx.rows, dx.cols);
 	must(f32->s.back.ops->zero(&f32->s.back, dx, &err), &err);
 	must(head_backward(&p, (float)(1.0 / (double)f32->b.targets), dx, &loss, &err), &err);
+	must(slots_begin(q.model, q.back, true, &err), &err);
 	for (int64_t i = f32->s.model->shape.layers - 1; i >= 0; i--) {
 		const struct layer_saved *s = &f32->s.saved.layer[i], *s8 = &fp8->s.saved.layer[i];
 
@@ -156,6 +157,7 @@ static struct least compare_layers(struct work *f32, struct work *fp8)
 		copy(&dx, &dx8);
 		must(layer_forward(&run8, &fp8->s.model->layer[i], s8, fp8->s.saved.out, &err), &err);
 		must(layer_backward(&run32, &f32->s.model->layer[i], s, dx, true, &err), &err);
+		must(slots_use(q.model, q.back, i, -1, &err), &err);
 		must(layer_backward(&run8, &fp8->s.model->layer[i], s8, dx8, true, &err), &err);
 		l.dx = fmin(l.dx, cosine(dx.data, dx8.data, dx.rows * dx.cols));
 		compare_adapters(&l, f32, fp8, i);

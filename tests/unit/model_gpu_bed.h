@@ -134,7 +134,7 @@ static inline void open_work(struct work *w, bool gpu, enum family family, const
 
 	configure(&c, gpu, what, training);
 	must(stepper_create(&w->s, &shape, &c, THREADS, &err), &err);
-	must(host_params_create(&w->gradient, &w->s.model->params, &w->s.back, &err), &err);
+	must(host_params_create(&w->gradient, &w->s.model->params, &w->s.back, NULL, &err), &err);
 	config_release(&c);
 	fill(&w->s);
 	w->s.begun = true; /* choices are not held, as in no step but a run's first */

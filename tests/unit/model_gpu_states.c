@@ -44,7 +44,7 @@ static void open_format(struct work *w, bool gpu, const struct format *f)
 		 gpu ? "true" : "false", f->optim, f->master); /* a CPU's would add packs along a tree */
 	configure(&c, gpu, "", training);
 	must(stepper_create(&w->s, &shape, &c, THREADS, &err), &err);
-	must(host_params_create(&w->gradient, &w->s.model->params, &w->s.back, &err), &err);
+	must(host_params_create(&w->gradient, &w->s.model->params, &w->s.back, NULL, &err), &err);
 	config_release(&c);
 	fill(&w->s);
 }

@@ -18,7 +18,12 @@ struct variant {
 	int64_t layers;
 };
 
-static void open_stepper(struct stepper *s, const struct variant *v, bool stored)
+static bool is_fp8(const struct variant *v)
+{
+	return strstr(v->training, "fp8");
+}
+
+static void open_sized(struct stepper *s, const struct variant *v, bool stored, bool large)
 {
 	struct shape shape = shape_of(v->family);
 	struct error err = {0};
@@ -26,6 +31,8 @@ static void open_stepper(struct stepper *s, const struct variant *v, bool stored
 	char text[512];
 
 	shape.layers = v->layers;
+	if (large) /* multiples of 16; a tile of 128 rows has parts of several tensors */
+		shape.ffn = 80;
 	snprintf(text, sizeof(text),
 		 "model: {path: /m%s%s}\n%s\ndata: {train: /t, max_seq_length: %d}\n"
 		 "training: {device: %s, per_device_train_batch_size: %d, learning_rate: 1e-2%s}\n",
@@ -34,6 +41,11 @@ static void open_stepper(struct stepper *s, const struct variant *v, bool stored
 	must(config_parse(&c, "t", text, strlen(text), &err), &err);
 	must(stepper_create(s, &shape, &c, THREADS, &err), &err);
 	config_release(&c);
+}
+
+static void open_stepper(struct stepper *s, const struct variant *v, bool stored)
+{
+	open_sized(s, v, stored, is_fp8(v));
 }
 
 static void fill_adapters(struct stepper *s)
@@ -87,6 +99,54 @@ static void round_weights(struct stepper *s, const struct stepper *like)
 		}
 }
 
+/* W of a model without FP8 becomes W of another one. `get` waits for all work on it. */
+static void take_numbers(struct backend *back, const struct linear *to, struct backend *from_back, const struct mat *from)
+{
+	void *numbers = malloc(dtype_bytes(from->dtype, (uint64_t)(from->rows * from->cols)));
+	const struct mat none = {0};
+	struct error err = {0};
+
+	must(from_back->ops->get(from_back, *from, numbers, &err), &err);
+	if (to->is_fp8)
+		must(back->ops->quantize_e4m3(back, *from, to->fp8, none, NULL, &err), &err);
+	else
+		must(back->ops->put(back, to->w.w, numbers, &err), &err);
+	free(numbers);
+}
+
+static void finish(struct backend *back)
+{
+	struct mat lists = {.rows = 1, .cols = 1, .ld = 1, .dtype = DTYPE_F32, .data = back->arena->base};
+	struct error err = {0};
+	float first;
+
+	must(back->ops->get(back, lists, &first, &err), &err);
+}
+
+static void load_random(struct stepper *s);
+
+/* The same in E4M3: the numbers are those of a model that does not compute in FP8. */
+static void round_fp8(struct stepper *s, const struct stepper *like, const struct variant *v)
+{
+	struct variant other = *v;
+	struct stepper numbers;
+
+	other.training = "";
+	open_sized(&numbers, &other, false, true);
+	load_random(&numbers);
+	round_weights(&numbers, like);
+	for (int64_t i = 0; i < s->model->shape.layers; i++) {
+		const struct layer *to = &s->model->layer[i], *from = &numbers.model->layer[i];
+		const struct linear *const tos[] = {&to->qkv, &to->o, &to->gate_up, &to->down};
+		const struct linear *const froms[] = {&from->qkv, &from->o, &from->gate_up, &from->down};
+
+		for (int k = 0; k < LAYER_LINEARS; k++)
+			take_numbers(&s->back, tos[k], &numbers.back, &froms[k]->w.w);
+	}
+	finish(&s->back); /* before the numbers' memory is released */
+	stepper_release(&numbers);
+}
+
 static void load_random(struct stepper *s)
 {
 	struct weights w = {.shape = s->model->shape};
@@ -134,7 +194,10 @@ static void same_as_dequantized(const struct variant *v, bool late)
 	setenv("FAKE_CUDA", late ? "late=1" : "", 1);
 	load_random(&stored);
 	load_random(&plain);
-	round_weights(&plain, &stored);
+	if (is_fp8(v))
+		round_fp8(&plain, &stored, v);
+	else
+		round_weights(&plain, &stored);
 	fill_adapters(&stored);
 	fill_adapters(&plain);
 	for (uint64_t i = 0; i < STEPS; i++) {
@@ -169,6 +232,9 @@ static void training_has_the_bits_of_dequantized_weights(void **state)
 		{false, FAMILY_QWEN3, adapter, ", bnb_4bit_use_double_quant: false", ", recompute: full", 3},
 		{false, FAMILY_QWEN2, "lora: {r: 4, dropout: 0.2, target_modules: [v_proj, down_proj]}", "", ", recompute: full", 3},
 		{false, FAMILY_LLAMA, "lora: {r: 2, modules_to_save: [embed_tokens, lm_head]}", "", "", 1},
+		{false, FAMILY_QWEN2, adapter, "", ", precision: fp8", 3},
+		{false, FAMILY_LLAMA, adapter, ", bnb_4bit_quant_type: fp4", ", precision: fp8, recompute: full", 2},
+		{false, FAMILY_QWEN3, adapter, "", ", precision: fp8, fp8_layers: [1-2]", 4},
 	};
 
 	(void)state;
@@ -190,6 +256,9 @@ static void a_gpu_has_these_bits_too(void **state)
 		{true, FAMILY_LLAMA, "lora: {r: 8, modules_to_save: [embed_tokens, lm_head]}", "", ", deterministic: true, graphs: false", 3},
 		{true, FAMILY_LLAMA, fused, "", ", deterministic: true, graphs: true", 3},
 		{true, FAMILY_QWEN2, fused, "", ", recompute: full, deterministic: true, graphs: true", 2},
+		{true, FAMILY_QWEN2, fused, "", ", precision: fp8, deterministic: true, graphs: false", 5},
+		{true, FAMILY_LLAMA, fused, ", bnb_4bit_use_double_quant: false", ", precision: fp8, recompute: full, deterministic: true, graphs: true", 3},
+		{true, FAMILY_QWEN3, fused, ", bnb_4bit_quant_type: fp4", ", precision: fp8, fp8_layers: [1-2], deterministic: true, graphs: true", 4},
 	};
 
 	(void)state;
@@ -298,16 +367,44 @@ static void the_plan_counts_stored_bytes_and_slots(void **state)
 /* What a plan counts is what the back end does: operations, bytes, and the arena's peak. */
 static void the_plan_is_the_run(void **state)
 {
-	const struct variant v = {false, FAMILY_QWEN2, adapter, "", ", recompute: full", 3};
-	struct stepper s;
+	static const struct variant variants[] = {
+		{false, FAMILY_QWEN2, adapter, "", ", recompute: full", 3},
+		{false, FAMILY_QWEN2, adapter, "", ", recompute: full, precision: fp8", 3},
+	};
 
 	(void)state;
-	open_stepper(&s, &v, true);
-	load_random(&s);
-	fill_adapters(&s);
-	train_step(&s, 0, false);
-	assert_in_range(s.arena.peak, s.arena.size - ARENA_ALIGN, s.arena.size);
-	stepper_release(&s);
+	for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++) {
+		struct stepper s;
+
+		open_stepper(&s, &variants[i], true);
+		load_random(&s);
+		fill_adapters(&s);
+		train_step(&s, 0, false);
+		assert_in_range(s.arena.peak, s.arena.size - ARENA_ALIGN, s.arena.size);
+		stepper_release(&s);
+	}
+}
+
+/* Slots hold W and its transposed copy in E4M3 in the memory of numbers, or the transposed copy alone. */
+static void slots_of_fp8_have_no_memory_for_both_forms(void **state)
+{
+	const struct variant bf16 = {true, FAMILY_QWEN2, fused, "", ", precision: bf16, adapters: separate", 4};
+	const struct variant fp8 = {true, FAMILY_QWEN2, fused, "", ", precision: fp8", 4};
+	const size_t scales = 2 * 2 * LAYER_LINEARS * 4 * ARENA_ALIGN;
+	struct stepper numbers, stored, resident;
+
+	(void)state;
+	skip_without_kernels();
+	open_sized(&numbers, &bf16, true, true);
+	open_sized(&stored, &fp8, true, true);
+	open_sized(&resident, &fp8, false, true);
+	assert_in_range(stored.arena.kind_used[MEM_SLOTS], numbers.arena.kind_used[MEM_SLOTS],
+			numbers.arena.kind_used[MEM_SLOTS] + scales);
+	assert_in_range(resident.arena.kind_used[MEM_SLOTS], numbers.arena.kind_used[MEM_SLOTS] / 2,
+			numbers.arena.kind_used[MEM_SLOTS] / 2 + scales);
+	stepper_release(&numbers);
+	stepper_release(&stored);
+	stepper_release(&resident);
 }
 
 static void only_training_with_an_adapter_has_weights_in_4_bits(void **state)
@@ -351,6 +448,7 @@ int main(void)
 		cmocka_unit_test(a_shape_without_whole_vectors_is_refused),
 		cmocka_unit_test(the_plan_counts_stored_bytes_and_slots),
 		cmocka_unit_test(the_plan_is_the_run),
+		cmocka_unit_test(slots_of_fp8_have_no_memory_for_both_forms),
 		cmocka_unit_test(only_training_with_an_adapter_has_weights_in_4_bits),
 		cmocka_unit_test(an_adapter_is_not_merged_into_a_slot),
 	};

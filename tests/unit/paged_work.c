@@ -178,6 +178,40 @@ static void decode_is_divided_evenly(void **state)
 	}
 }
 
+/* Parts of a range cost time to join. So a batch of which each block gets the same number of ranges is not cut. */
+static void short_sequences_stay_whole(void **state)
+{
+	static const int32_t sequences[] = {32, 60, 1};
+	static const int64_t tiles_most[] = {38, 2 * 38, 10}; /* of a block; one sequence alone is cut */
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct error err = {0};
+		int64_t all;
+		struct step s;
+
+		make_step(&s, 0);
+		free_step(&s);
+		for (int32_t j = 0; j < sequences[i]; j++) {
+			s.begin[j + 1] = j + 1;
+			s.keys[j] = 600;
+		}
+		s.rows.sequences = sequences[i];
+		s.work = (struct paged_work){.heads = 28, .kv_heads = 4, .blocks = 132};
+		s.work.room = paged_work_most(28, 4, sequences[i], sequences[i], 132);
+		s.work.unit = calloc((size_t)s.work.room, sizeof(*s.work.unit));
+		s.work.block = calloc(133, sizeof(*s.work.block));
+		s.work.first = calloc(132, sizeof(*s.work.first));
+		assert_int_equal(paged_work_fill(&s.work, &s.rows, &err), STATUS_OK);
+		assert_true(most_tiles(&s.work, &all) <= tiles_most[i]);
+		assert_int_equal(all, sequences[i] * 4 * 38);
+		for (int64_t j = 0; j < s.work.count; j++)
+			assert_int_equal(s.work.unit[j].parts > 1, sequences[i] == 1);
+		check_blocks(&s.work);
+		free_step(&s);
+	}
+}
+
 /* The units of `all` move behind each other in one list, with other page numbers. */
 static void a_division_can_be_moved(void **state)
 {
@@ -263,6 +297,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_key_is_seen_once),
 		cmocka_unit_test(decode_is_divided_evenly),
+		cmocka_unit_test(short_sequences_stay_whole),
 		cmocka_unit_test(a_division_can_be_moved),
 		cmocka_unit_test(bad_steps_are_refused),
 		cmocka_unit_test(tiles_name_each_row_and_head_once),

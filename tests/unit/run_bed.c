@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_bed.h"
+#include <fcntl.h>
 
 volatile sig_atomic_t run_bed_stop;
 
@@ -12,8 +13,8 @@ static int gpu_line(char *line, size_t size, const char *pci, bool hot, uint64_t
 			pci, (unsigned long long)now, hot ? 88 : 40);
 }
 
-/* A sampler as the environment wants it: good, silent, dying, one that writes garbage, or "hot:PCI" of that
- * GPU. */
+/* A sampler as the environment wants it: good, silent, dying, one that writes garbage, "hot:PCI" of that
+ * GPU, or "once:FILE", which dies if it can make that file, and is good if the file is there. */
 static int sampler(void)
 {
 	const char *how = getenv("ASSAY_TEST_SAMPLER");
@@ -21,6 +22,8 @@ static int sampler(void)
 
 	signal(SIGTERM, SIG_DFL);
 	if (how && !strcmp(how, "die"))
+		return 3;
+	if (how && !strncmp(how, "once:", 5) && open(how + 5, O_CREAT | O_EXCL | O_CLOEXEC, 0600) >= 0)
 		return 3;
 	for (uint64_t n = 0;; n++) {
 		char line[400];

@@ -3,6 +3,7 @@
 #include <math.h>
 #include "core/file/file.h"
 #include "run_bed.h"
+#include "telemetry/telemetry.h"
 
 static struct run_bed b;
 static const char *const three =
@@ -190,10 +191,40 @@ static void test_telemetry__a_sampler_that_dies_stalls_or_raves_costs_its_readin
 		run_with_sampler(state, moods[i]);
 		assert_false(record_number(record_phase(&b.record.cases[0], "burst"), "power_w", &v));
 		if (!i)
-			assert_non_null(strstr(b.warnings, "telemetry ends here"));
+			assert_non_null(strstr(b.warnings, "telemetry has a gap: the sampler died"));
 		run_bed_release(&b);
 		scratch_empty(*state);
 	}
+}
+
+static void test_telemetry__a_sampler_that_died_starts_again(void **state)
+{
+	char how[PATH_MAX];
+
+	snprintf(how, sizeof(how), "once:%s.died", (const char *)*state);
+	run_with_sampler_for(state, how, "3s");
+	assert_non_null(strstr(b.warnings, "telemetry has a gap: the sampler died"));
+	assert_null(strstr(b.warnings, "telemetry ends here"));
+	assert_non_null(record_series(&b.record, "host", "power_w"));
+	run_bed_release(&b);
+	unlink(how + strlen("once:"));
+}
+
+static void test_telemetry__a_sampler_that_always_dies_is_started_four_times(void **state)
+{
+	const uint64_t second = 1000000000;
+	struct sampler_life life = {.started_ns = 5 * second};
+
+	(void)state;
+	for (uint64_t i = 0; i < 3; i++) {
+		assert_true(sampler_died(&life, 5 * second));
+		assert_int_equal(life.again_ns, (5 + (1u << i)) * second);
+	}
+	assert_false(sampler_died(&life, 5 * second));
+	assert_int_equal(life.again_ns, 0);
+	life.started_ns = 100 * second; /* one that lived for long is none of those */
+	assert_true(sampler_died(&life, 161 * second));
+	assert_int_equal(life.again_ns, 162 * second);
 }
 
 static size_t health_lines(const char *dir)
@@ -259,6 +290,8 @@ int main(int argc, char **argv)
 		scratch_test(test_telemetry__an_ended_case_has_its_readings_in_the_journal),
 		scratch_test(test_health__counters_are_read_before_between_and_after),
 		scratch_test(test_telemetry__a_sampler_that_dies_stalls_or_raves_costs_its_readings_alone),
+		scratch_test(test_telemetry__a_sampler_that_died_starts_again),
+		scratch_test(test_telemetry__a_sampler_that_always_dies_is_started_four_times),
 	};
 	int code;
 

@@ -180,6 +180,63 @@ static void test_plan__prefill_advances_without_time(void **state)
 	schedule_free(&s);
 }
 
+/* A prompt is spread over steps whose rows are multiples of a tile, and more of them if more prompts wait. */
+static void test_plan__prompt_rows_fill_tiles(void **state)
+{
+	struct schedule_options o = bed_options;
+	struct schedule *s;
+	struct engine_request a = bed_request(1, 20, 50), b = bed_request(2, 200, 1), c = bed_request(3, 200, 1);
+	const struct schedule_plan *plan;
+
+	(void)state;
+	o.rows_tile = 64;
+	o.prefill_steps = 4;
+	o.rows_most = 512;
+	o.budget_ns = 1e12;
+	s = bed_open(&o);
+	bed_submit(s, &a, 0);
+	bed_step(s, 0);
+	bed_submit(s, &b, 0);
+	plan = schedule_plan(s, 0, 1); /* 1 + 200 / 4 rows: one tile, and the piece ends with a page */
+	assert_int_equal(plan->count, 2);
+	assert_int_equal(plan->entries[1].rows, 48);
+	bed_done(s, bed_results(plan), 0);
+	bed_submit(s, &c, 0);
+	plan = schedule_plan(s, 0, 1); /* 1 + 352 / 4 rows: two tiles */
+	assert_int_equal(plan->entries[1].id, 2);
+	assert_int_equal(plan->entries[1].rows, 112);
+	bed_done(s, bed_results(plan), 0);
+	schedule_free(&s);
+}
+
+/* The least piece is planned although decode rows fill a tile; and without decode rows there is no limit. */
+static void test_plan__tiles_leave_room_for_the_least_piece(void **state)
+{
+	struct schedule_options o = bed_options;
+	struct schedule *s;
+	struct engine_request a = bed_request(1, 20, 50), b = bed_request(2, 20, 50), c = bed_request(3, 200, 1);
+	const struct schedule_plan *plan;
+
+	(void)state;
+	o.rows_tile = 16;
+	o.prefill_steps = 1000;
+	o.rows_least = 32;
+	o.rows_most = 512;
+	o.budget_ns = o.budget_idle_ns = 1e12;
+	s = bed_open(&o);
+	bed_submit(s, &a, 0);
+	bed_submit(s, &b, 0);
+	plan = schedule_plan(s, 0, 1);
+	assert_int_equal(plan->rows, 40);
+	bed_done(s, bed_results(plan), 0);
+	bed_submit(s, &c, 0);
+	plan = schedule_plan(s, 0, 1); /* 2 + 32 rows: three tiles, of which the piece takes whole pages */
+	assert_int_equal(plan->count, 3);
+	assert_int_equal(plan->entries[2].rows, 32);
+	bed_done(s, bed_results(plan), 0);
+	schedule_free(&s);
+}
+
 static void test_plan__a_text_computes_no_row_too_many(void **state)
 {
 	struct schedule *s = bed_open(&bed_options);
@@ -349,6 +406,8 @@ int main(void)
 		cmocka_unit_test(test_plan__deep_rows_cost_more),
 		cmocka_unit_test(test_plan__a_cut_leaves_no_tiny_piece),
 		cmocka_unit_test(test_plan__prefill_advances_without_time),
+		cmocka_unit_test(test_plan__prompt_rows_fill_tiles),
+		cmocka_unit_test(test_plan__tiles_leave_room_for_the_least_piece),
 		cmocka_unit_test(test_plan__a_text_computes_no_row_too_many),
 		cmocka_unit_test(test_plan__several_tokens_at_once_if_the_request_is_alone),
 		cmocka_unit_test(test_plan__at_once_takes_no_more_than_the_free_pages),

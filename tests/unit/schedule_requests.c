@@ -4,15 +4,16 @@
 
 static void test_options__out_of_range_are_refused_by_name(void **state)
 {
-	struct schedule_options bad[16];
+	struct schedule_options bad[18];
 	static const char *const says[] = {
 		"KV cache", "places is 0",  "requests_most is 7", "plans_most is 65", "rows_most is 23",
 		"logits_most is 23", "context is 1", "rows_least is 15", "bypass_most", "pages_ahead", "age_ns",
 		"step_ns", "row_ns is -1", "depth_ns", "logits_ns is nan", "budget_ns is inf",
+		"rows_tile is -1", "prefill_steps is 0",
 	};
 
 	(void)state;
-	for (size_t i = 0; i < 16; i++)
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		bad[i] = bed_options;
 	bad[0].pages.pages = 1;
 	bad[1].places = 0;
@@ -30,7 +31,9 @@ static void test_options__out_of_range_are_refused_by_name(void **state)
 	bad[13].cost.depth_ns = -1;
 	bad[14].cost.logits_ns = __builtin_nan("");
 	bad[15].budget_ns = __builtin_inf();
-	for (size_t i = 0; i < 16; i++) {
+	bad[16].rows_tile = -1;
+	bad[17].rows_tile = 16;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct schedule *s = NULL;
 		struct error err = {0};
 

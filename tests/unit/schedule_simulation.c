@@ -43,6 +43,22 @@ static struct world_options roomy(int32_t depth)
 	return world_small(400, 24, depth);
 }
 
+/* Steps that share a few rows between decoding sequences and prompts. */
+static struct world_options tiles(int32_t depth)
+{
+	struct world_options o = world_small(100, 24, depth);
+
+	o.schedule.rows_tile = 32;
+	o.schedule.prefill_steps = 6;
+	return o;
+}
+
+static void test_simulation__rows_in_tiles(void **state)
+{
+	(void)state;
+	run_depths(tiles, requests / 32);
+}
+
 static void test_simulation__roomy_pool(void **state)
 {
 	(void)state;
@@ -151,6 +167,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_simulation__roomy_pool),
+		cmocka_unit_test(test_simulation__rows_in_tiles),
 		cmocka_unit_test(test_simulation__pool_of_one_longest_request_and_one_page),
 		cmocka_unit_test(test_simulation__pool_of_one_longest_request),
 		cmocka_unit_test(test_simulation__one_place),

@@ -240,6 +240,41 @@ static void test_answer__messages_and_responses_are_json(void **state)
 	}
 }
 
+/* The field of a 400 that the engine's refusal, in its own words, becomes. */
+static void refused_for(enum protocol protocol, const char *body, const char *words, const char *field)
+{
+	struct engine_event e = {.kind = ENGINE_EVENT_END, .end = ENGINE_END_REFUSED};
+	struct answer *a = answer_for(protocol, body);
+	char wanted[80];
+
+	snprintf(wanted, sizeof(wanted), *field ? "\"param\":\"%s\"" : "\"param\":null", field);
+	snprintf(e.text, sizeof(e.text), "%s", words);
+	answer_event(&a->choices[0], &e, 2000);
+	assert_int_equal(a->http, 400);
+	if (!strstr(text_str(&a->out), wanted))
+		fail_msg("%s: %s", words, text_str(&a->out));
+	answer_destroy(&a);
+}
+
+static void test_answer__a_refusal_of_the_engine_names_the_field(void **state)
+{
+	static const char schema[] = "{" HI ",\"response_format\":{\"type\":\"json_object\"}}";
+	static const char presence[] = "{" HI ",\"presence_penalty\":1}";
+
+	(void)state;
+	refused_for(PROTOCOL_CHAT, "{" HI "}", "temperature is 5; it must be 0 or more", "temperature");
+	refused_for(PROTOCOL_CHAT, "{" HI "}", "logit_bias names the id 9; ids are 0 to 8", "logit_bias");
+	refused_for(PROTOCOL_CHAT, "{" HI "}", "token 3 of the prompt is 9; ids are 0 to 8", "messages");
+	refused_for(PROTOCOL_COMPLETION, "{\"prompt\":\"a\"}", "token 3 of the prompt is 9; ids are 0 to 8", "prompt");
+	refused_for(PROTOCOL_RESPONSES, "{\"input\":\"a\"}", "token 3 of the prompt is 9; ids are 0 to 8", "input");
+	refused_for(PROTOCOL_COMPLETION, "{\"prompt\":\"a\"}", "9 alternatives with log probabilities are asked for",
+		    "logprobs");
+	refused_for(PROTOCOL_CHAT, presence, "this engine was started without memory for penalties of tokens",
+		    "presence_penalty");
+	refused_for(PROTOCOL_CHAT, schema, "the automaton has too many states", "response_format");
+	refused_for(PROTOCOL_CHAT, "{" HI "}", "something else", "");
+}
+
 static void test_answer__errors_before_and_within_a_stream(void **state)
 {
 	static const struct {
@@ -320,6 +355,7 @@ int main(void)
 		cmocka_unit_test(test_answer__completions_of_several_prompts),
 		cmocka_unit_test(test_answer__each_chunk_tells_the_usage_if_asked),
 		cmocka_unit_test(test_answer__messages_and_responses_are_json),
+		cmocka_unit_test(test_answer__a_refusal_of_the_engine_names_the_field),
 		cmocka_unit_test(test_answer__errors_before_and_within_a_stream),
 		cmocka_unit_test(test_answer__a_stop_string_cancels_and_waits),
 		cmocka_unit_test(test_answer__it_can_begin_again),

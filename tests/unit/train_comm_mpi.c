@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <math.h>
+#include "core/math/random.h"
 #include "train/mesh/comm_mpi.c" /* with the functions below in place of those of MPI */
 
 enum { RANKS = 2, NUMBERS = 3 * PIECE / 2 + 5 /* two pieces, the last one not whole */ };
@@ -13,6 +15,8 @@ enum { RANKS = 2, NUMBERS = 3 * PIECE / 2 + 5 /* two pieces, the last one not wh
 static struct {
 	pthread_t thread;
 	unsigned calls, closed, fails_at;
+	const float *other; /* numbers of the other rank, of which it sends the first half of each piece */
+	size_t sent, bytes; /* bytes: of all calls */
 	struct team_mpi mpi;
 	struct mpi_plugin_call broadcast[8];
 	unsigned broadcasts;
@@ -34,19 +38,37 @@ enum status team_mpi_join(struct team *t, struct error *err)
 	return fake.fails_at == 1 ? error_set(err, STATUS_UNAVAILABLE, "no MPI") : STATUS_OK;
 }
 
-/* Both ranks have the same blocks, so what the other one sends is known. This is rank 0. */
+/* What the other rank sends in an all-to-all: `other`, if it is set, else the same as this one. Rounded to
+ * BF16 if the call has bytes. */
+static void other_block(void *to, const struct mpi_plugin_call *c, size_t bytes)
+{
+	const size_t at = fake.sent;
+
+	if (!fake.other || c->what != MPI_PLUGIN_ALL_TO_ALL) {
+		memcpy(to, c->send, bytes);
+		return;
+	}
+	fake.sent += bytes / (c->type == MPI_PLUGIN_F32 ? sizeof(float) : sizeof(uint16_t));
+	if (c->type == MPI_PLUGIN_F32)
+		memcpy(to, fake.other + at, bytes);
+	else
+		dtype_pack(DTYPE_BF16, fake.other + at, to, bytes / sizeof(uint16_t));
+}
+
+/* This is rank 0. In an all-gather the other rank's block is a copy of this one's. */
 enum status team_mpi_call(struct team *t, const struct mpi_plugin_call *c, struct error *err)
 {
 	const size_t bytes = c->count * (c->type == MPI_PLUGIN_F32 ? sizeof(float) : 1);
 
 	(void)t;
+	fake.bytes += bytes;
 	if (!pthread_equal(pthread_self(), fake.thread) || ++fake.calls == fake.fails_at)
 		return error_set(err, STATUS_VENDOR, "MPI_Alltoall: failed");
 	if (c->what == MPI_PLUGIN_BROADCAST)
 		fake.broadcast[fake.broadcasts++ % 8] = *c;
 	if (c->what == MPI_PLUGIN_ALL_TO_ALL || c->what == MPI_PLUGIN_ALL_GATHER) {
 		memcpy(c->receive, c->send, bytes);
-		memcpy((char *)c->receive + bytes, c->send, bytes);
+		other_block((char *)c->receive + bytes, c, bytes);
 	}
 	return STATUS_OK;
 }
@@ -206,6 +228,60 @@ static void test_comm_mpi__after_a_failure_nothing_is_called(void **state)
 	assert_int_equal(fake.closed, 0); /* the other ranks may never come to MPI_Finalize */
 }
 
+/* u (|a| + |b| + |a + b|): the roundings of what both ranks send, and of the sum. */
+static double bf16_bound(double a, double b)
+{
+	return (fabs(a) + fabs(b) + fabs(a + b)) * 0x1p-8 * (1 + 0x1p-7);
+}
+
+static void test_comm_mpi__bf16_halves_the_bytes_and_rounds_as_stated(void **state)
+{
+	enum { COUNT = 2 * PIECE / 4 };
+	float *mine = malloc(COUNT * sizeof(*mine)), *other = malloc(COUNT * sizeof(*other));
+	double worst = 0;
+	size_t bytes[2], rounded = 0;
+	struct error err = {0};
+	struct team team;
+	struct comm *c = opened(&team);
+
+	(void)state;
+	assert_non_null(mine);
+	assert_non_null(other);
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < COUNT; i++) {
+			const float scale = i % 7 ? 1 : 1e-6f;
+
+			mine[i] = ((float)random_u32(7, 1, i) * 0x1p-31f - 1) * scale;
+			other[i] = ((float)random_u32(7, 2, i) * 0x1p-31f - 1) * scale;
+		}
+		fake.other = other;
+		fake.sent = fake.bytes = 0;
+		c->travels = pass ? DTYPE_BF16 : DTYPE_F32;
+		c->count = (struct comm_count){0};
+		assert_int_equal(c->ops->all_reduce(c, row(mine, COUNT), &err), STATUS_OK);
+		assert_int_equal(c->ops->wait(c, &err), STATUS_OK);
+		bytes[pass] = fake.bytes;
+		assert_true(c->count.bytes == COUNT * (pass ? 2.0 : 4.0));
+	}
+	assert_int_equal(bytes[0], 2 * bytes[1]);
+	/* rank 0 adds the first half, whose sums this test can know */
+	for (size_t i = 0; i < COUNT / 2; i++) {
+		const float scale = i % 7 ? 1 : 1e-6f,
+			    own = ((float)random_u32(7, 1, i) * 0x1p-31f - 1) * scale;
+		const double error = fabs((double)mine[i] - ((double)own + other[i]));
+		const double share = error / bf16_bound(own, other[i]);
+
+		worst = share > worst ? share : worst;
+		rounded += error > 0;
+	}
+	assert_true(worst <= 1);
+	assert_true(worst > 0.5); /* the bound is nearly reached, so it says something */
+	assert_true(rounded > COUNT / 4);
+	c->ops->close(c);
+	free(mine);
+	free(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +290,7 @@ int main(void)
 		cmocka_unit_test(test_comm_mpi__ranges_come_from_their_ranks),
 		cmocka_unit_test(test_comm_mpi__bytes_are_collected),
 		cmocka_unit_test(test_comm_mpi__host_numbers_come_back_at_once),
+		cmocka_unit_test(test_comm_mpi__bf16_halves_the_bytes_and_rounds_as_stated),
 		cmocka_unit_test(test_comm_mpi__after_a_failure_nothing_is_called),
 	};
 

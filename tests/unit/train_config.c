@@ -117,8 +117,10 @@ static const struct {
 	{"  name_or_path", "", "t.yaml:1: model: name_or_path: it is missing"},
 	{"  warmup_ratio", "  warmup_steps: 20\n  max_steps: 10",
 	 "t.yaml:7: training: warmup_steps: it is larger than max_steps"},
-	{"  warmup_ratio", "  gradient_checkpointing: true\n  recompute: cheap", "recompute has another value"},
-	{"  warmup_ratio", "  optim: adamw_8bits", "t.yaml:7: training: optim: \"adamw_8bits\" is not one of "},
+	{"  warmup_ratio", "  gradient_checkpointing: true\n  recompute: cheap",
+	 "recompute has another value"},
+	{"  warmup_ratio", "  optim: adamw_8bits",
+	 "t.yaml:7: training: optim: \"adamw_8bits\" is not one of "},
 	{"  warmup_ratio", "  optim: adamw_8bits", "did you mean \"adamw_8bit\""},
 	{"  warmup_ratio", "  optim: lion_8bit", "is not one of adamw, adamw_torch, adamw_8bit, "},
 	{"  warmup_ratio", "  master_weights: splt", "did you mean \"split\""},
@@ -126,7 +128,8 @@ static const struct {
 	 "t.yaml:7: training: master_weights: adapters always have float32 weights"},
 	{"  warmup_ratio", "  master_weights: none",
 	 "t.yaml:7: training: master_weights: adapters always have float32 weights"},
-	{"  warmup_ratio", "  deterministic: true\n  attention: cudnn", "t.yaml:8: training: attention: cuDNN's gradients differ"},
+	{"  warmup_ratio", "  deterministic: true\n  attention: cudnn",
+	 "t.yaml:8: training: attention: cuDNN's gradients differ"},
 };
 
 static void replaced(char *out, size_t size, const char *where, const char *instead)
@@ -179,8 +182,9 @@ static void other_ways_to_say_it(void **state)
 /* Small master weights are for GPUs. Paged names are taken without paging, which a note says. */
 static void optimizer_states_are_checked(void **state)
 {
-	static const char text[] = "model: {path: /m}\ndata: {train: /t}\n"
-				   "training: {full_finetuning: true, device: %s, optim: %s, master_weights: %s}\n";
+	static const char text[] =
+		"model: {path: /m}\ndata: {train: /t}\n"
+		"training: {full_finetuning: true, device: %s, optim: %s, master_weights: %s}\n";
 	struct error err = {0};
 	struct config c;
 	char full[400];
@@ -188,11 +192,13 @@ static void optimizer_states_are_checked(void **state)
 	(void)state;
 	snprintf(full, sizeof(full), text, "cpu", "adamw_8bit", "split");
 	assert_int_equal(parse(&c, full, &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "t.yaml:3: training: master_weights: it saves memory only on a GPU"));
+	assert_non_null(
+		strstr(err.text, "t.yaml:3: training: master_weights: it saves memory only on a GPU"));
 	error_clear(&err);
 	snprintf(full, sizeof(full), text, "gpu", "adamw, precision: tf32", "none");
 	assert_int_equal(parse(&c, full, &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "t.yaml:3: training: master_weights: its weights are BF16, but precision"));
+	assert_non_null(
+		strstr(err.text, "t.yaml:3: training: master_weights: its weights are BF16, but precision"));
 	error_clear(&err);
 	snprintf(full, sizeof(full), text, "gpu", "adamw_bf16", "none");
 	assert_int_equal(parse(&c, full, &err), STATUS_OK);
@@ -263,7 +269,8 @@ static void more_workers_than_one_are_noted(void **state)
 	if (parse(&c, text, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(c.training.dataloader_num_workers, 4);
-	assert_non_null(strstr(text_str(&c.notes), "t.yaml:4: training: dataloader_num_workers: 4 has the effect of 1"));
+	assert_non_null(strstr(text_str(&c.notes),
+			       "t.yaml:4: training: dataloader_num_workers: 4 has the effect of 1"));
 	config_release(&c);
 }
 
@@ -302,11 +309,12 @@ static void deepspeed_says_stage_batch_and_clipping(void **state)
 
 	(void)state;
 	assert_int_equal(
-		deepspeed(&c, "bf16: true",
-			  "{\"zero_optimization\": {\"stage\": 2, \"overlap_comm\": true}, "
-			  "\"train_micro_batch_size_per_gpu\": 4, \"gradient_accumulation_steps\": \"auto\", "
-			  "\"gradient_clipping\": 0.5, \"bf16\": {\"enabled\": \"auto\"}, \"optimizer\": {}}",
-			  &err),
+		deepspeed(
+			&c, "bf16: true",
+			"{\"zero_optimization\": {\"stage\": 2, \"overlap_comm\": true}, "
+			"\"train_micro_batch_size_per_gpu\": 4, \"gradient_accumulation_steps\": \"auto\", "
+			"\"gradient_clipping\": 0.5, \"communication_data_type\": \"fp32\", \"bf16\": {\"enabled\": \"auto\"}, \"optimizer\": {}}",
+			&err),
 		STATUS_OK);
 	assert_int_equal(c.training.zero_stage, 2);
 	assert_null(strstr(text_str(&c.notes), "zero_stage"));
@@ -317,6 +325,7 @@ static void deepspeed_says_stage_batch_and_clipping(void **state)
 		strstr(text_str(&c.notes), "zero_optimization.overlap_comm is not supported and is ignored"));
 	assert_non_null(strstr(text_str(&c.notes), "optimizer is not supported and is ignored"));
 	assert_null(strstr(text_str(&c.notes), "gradient_clipping"));
+	assert_null(strstr(text_str(&c.notes), "communication_data_type"));
 	config_release(&c);
 }
 
@@ -331,6 +340,9 @@ static void deepspeed_must_agree(void **state)
 		{"", "{fp16: {enabled: true}}", "t.yaml:5: training: fp16: float16"},
 		{"per_device_train_batch_size: 3", "{train_batch_size: 8}", "not a multiple"},
 		{"", "{zero_optimization: {stage: 4}}", "outside 0 to 3"},
+		{"", "{communication_data_type: \"bf16\"}",
+		 "training: communication_data_type: ranks add the gradients of adapters in float32"},
+		{"", "{communication_data_type: \"fp16\"}", "deepspeed: communication_data_type: "},
 		{"", "/there/is/none.json", "t.yaml:5: deepspeed: cannot open /there/is/none.json"},
 		{"", "{bf16: true}", "t.yaml:5: deepspeed: bf16: expected a map"},
 		{"", "{zero_optimization: 3}", "deepspeed: zero_optimization: expected a map"},

@@ -352,6 +352,46 @@ static void what_is_left_alone_is_not_planned_into(void **state)
 }
 
 /* Beside a GPU the host holds rows, and a copy of what is trained: both are named, with what makes them less. */
+/* One CPU rank has no copies; of several, each copies its range, and rank 0 everything if it writes an adapter. On
+ * GPUs, rank 0 copies everything, and the others their ranges. */
+static void copies_of_several_ranks_are_planned(void **state)
+{
+	static const struct {
+		const char *lora, *training;
+		unsigned rank, ranks;
+		uint64_t bytes, of; /* of a parameter */
+	} rows[] = {
+		{"", "full_finetuning: true, device: cpu", 0, 0, 0, 1},
+		{"", "full_finetuning: true, device: cpu", 0, 4, 12, 4},
+		{"", "full_finetuning: true, device: cpu", 3, 4, 12, 4},
+		{"", "full_finetuning: true, device: gpu", 0, 4, 12, 1},
+		{"", "full_finetuning: true, device: gpu", 1, 4, 12, 4},
+		{"lora: {r: 16}", "device: cpu", 0, 4, 12, 1},
+		{"lora: {r: 16}", "device: cpu", 2, 4, 12, 4},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct bed b;
+		struct memory_plan m;
+		struct stepper plan;
+		struct error err = {0};
+		uint64_t expected;
+
+		make(&b, rows[i].lora, rows[i].training);
+		b.c.place.rank = rows[i].rank;
+		b.c.place.ranks = rows[i].ranks;
+		assert_int_equal(stepper_plan(&plan, &b.shape, &b.c, THREADS, &err), STATUS_OK);
+		expected = rows[i].bytes * plan.model->params.length / rows[i].of;
+		assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
+		if (m.outside[MEMORY_HOST_PARAMS] < expected || m.outside[MEMORY_HOST_PARAMS] > expected + 3 * 256)
+			fail_msg("row %zu: %llu, not %llu", i, (unsigned long long)m.outside[MEMORY_HOST_PARAMS],
+				 (unsigned long long)expected);
+		stepper_release(&plan);
+		config_release(&b.c);
+	}
+}
+
 static void the_hosts_memory_is_planned_beside_a_gpu(void **state)
 {
 	static const char rows[] = "fit-rows.jsonl";
@@ -409,6 +449,7 @@ int main(void)
 		cmocka_unit_test(a_base_in_4_bits_is_told_where_weights_do_not_fit),
 		cmocka_unit_test(more_tokens_than_can_be_counted_are_refused),
 		cmocka_unit_test(what_is_left_alone_is_not_planned_into),
+		cmocka_unit_test(copies_of_several_ranks_are_planned),
 		cmocka_unit_test(the_hosts_memory_is_planned_beside_a_gpu),
 	};
 

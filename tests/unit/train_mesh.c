@@ -213,6 +213,30 @@ static void test_mesh__what_does_not_divide_is_refused(void **state)
 	assert_non_null(strstr(err.text, "a step has 4 packs (as in the run so far), which 3 ranks"));
 }
 
+static void test_mesh__gradients_travel_as_the_settings_allow(void **state)
+{
+	struct config c = config_of(1, 1, 4, 2);
+	struct error err = {0};
+	struct mesh m;
+
+	(void)state;
+	assert_int_equal(mesh_travels(&c), DTYPE_F32);
+	c.training.communication_data_type = CONFIG_COMMUNICATION_BF16;
+	assert_int_equal(mesh_travels(&c), DTYPE_BF16);
+	assert_int_equal(mesh_of(&m, &c, &err), STATUS_OK);
+	c.training.deterministic = true;
+	assert_int_equal(mesh_of(&m, &c, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "communication_data_type: bf16 rounds the gradients"));
+	error_clear(&err);
+	c.training.device = CONFIG_DEVICE_GPU;
+	assert_int_equal(mesh_of(&m, &c, &err), STATUS_OK);
+	c.training.master_weights = CONFIG_MASTER_SPLIT;
+	assert_int_equal(mesh_of(&m, &c, &err), STATUS_OK);
+	c.training.communication_data_type = CONFIG_COMMUNICATION_FP32;
+	assert_int_equal(mesh_of(&m, &c, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "use communication_data_type: bf16"));
+}
+
 static void test_mesh__too_few_rows_are_refused(void **state)
 {
 	const struct mesh m = {.size = 4};
@@ -292,6 +316,7 @@ int main(void)
 		cmocka_unit_test(test_tree__any_power_of_two_of_ranks_gives_the_same_bits),
 		cmocka_unit_test(test_mesh__a_step_is_divided_as_the_settings_say),
 		cmocka_unit_test(test_mesh__what_does_not_divide_is_refused),
+		cmocka_unit_test(test_mesh__gradients_travel_as_the_settings_allow),
 		cmocka_unit_test(test_mesh__too_few_rows_are_refused),
 		cmocka_unit_test(test_comm__host_numbers_are_added_in_the_order_of_ranks),
 		cmocka_unit_test(test_comm__the_worst_status_is_that_of_all),

@@ -595,6 +595,61 @@ static void test_a_process_that_is_stuck(void **state)
 	bed_stop(&b);
 }
 
+static bool gpu_has_job(struct bed *b, unsigned number, const char *job)
+{
+	const struct watch_entity *e = gpu(b, number);
+	const char *has = e ? watch_label(e, "hpc_job") : NULL;
+
+	return e && (job ? has && !strcmp(has, job) : !has);
+}
+
+/* Where Slurm makes no cgroups, its job stands in the environment of the process. */
+static void test_a_job_of_the_environment(void **state)
+{
+	static const char words[] = "HOME=/x\0SLURM_JOB_ID=88\0XSLURM_JOB_ID=5";
+	char path[PATH_MAX];
+	struct bed b;
+	FILE *f;
+
+	machine_make(*state);
+	snprintf(path, sizeof(path), "%s/proc/4243/environ", (char *)*state);
+	f = fopen(path, "w");
+	assert_true(f && fwrite(words, 1, sizeof(words), f) == sizeof(words) && !fclose(f));
+	bed_start(&b, *state, 0.1);
+	WAIT(&b, process_label(&b, "4243", "hpc_job") && process_label(&b, "4242", "hpc_job"));
+	assert_string_equal(process_label(&b, "4243", "hpc_job"), "88");
+	assert_string_equal(process_label(&b, "4242", "hpc_job"), "77"); /* its cgroup's */
+	WAIT(&b, gpu_has_job(&b, 0, NULL));				 /* two jobs share it */
+	bed_stop(&b);
+}
+
+/* A prolog's files say more than processes: a GPU has its job before a process is there. */
+static void test_jobs_of_files(void **state)
+{
+	char path[PATH_MAX];
+	struct bed b;
+
+	machine_make(*state);
+	machine_file(*state, "jobs/0", "17\n18\n");
+	machine_file(*state, "jobs/1", "a \"job\"\n");
+	machine_file(*state, "jobs/other", "20\n");
+	snprintf(path, sizeof(path), "%s/jobs/7", (char *)*state);
+	assert_int_equal(mkfifo(path, 0600), 0); /* nothing is ever read of it */
+	snprintf(path, sizeof(path), "%s/jobs", (char *)*state);
+	setenv("DCGM_HPC_JOB_MAPPING_DIR", path, 1);
+	bed_start(&b, *state, 0.1);
+	WAIT(&b, gpu_has_job(&b, 0, "17,18"));
+	WAIT(&b, gpu_has_job(&b, 1, "a,\"job\""));
+	snprintf(path, sizeof(path), "%s/jobs/0", (char *)*state);
+	assert_int_equal(unlink(path), 0); /* the epilog: what its processes say holds again */
+	WAIT(&b, gpu_has_job(&b, 0, "77"));
+	snprintf(path, sizeof(path), "%s/jobs/1", (char *)*state);
+	assert_int_equal(unlink(path), 0);
+	WAIT(&b, gpu_has_job(&b, 1, NULL));
+	bed_stop(&b);
+	unsetenv("DCGM_HPC_JOB_MAPPING_DIR");
+}
+
 static void test_no_nvml(void **state)
 {
 	struct bed b;
@@ -871,6 +926,8 @@ int main(int argc, char **argv)
 		scratch_test(test_a_lost_gpu_returns),
 		scratch_test(test_a_source_that_does_not_answer),
 		scratch_test(test_a_process_that_is_stuck),
+		scratch_test(test_a_job_of_the_environment),
+		scratch_test(test_jobs_of_files),
 		scratch_test(test_no_nvml),
 		scratch_test(test_the_driver_is_not_loaded),
 		scratch_test(test_a_container),

@@ -52,6 +52,7 @@ static void test_web_config__what_prometheus_has(void **state)
 			  "basic_auth_users:\n  alice: " HASH "\n  bob: " HASH "\n");
 	assert_true(c.key && c.certificate && c.tls_least == 13 && c.tls_most == 13);
 	assert_int_equal(c.user_count, 2);
+	assert_int_equal(c.http2_line, 8);
 	assert_string_equal(c.user[1].name, "bob");
 	assert_string_equal(c.user[1].hash, HASH);
 	assert_string_equal(web_header_name(1), "X-Frame-Options");
@@ -59,6 +60,12 @@ static void test_web_config__what_prometheus_has(void **state)
 	web_config_release(&c);
 	accept_config(&c, "tls_server_config:\n  cert: |\n    PEM\n  key: |\n    KEY\n");
 	assert_string_equal(c.key, "KEY\n");
+	web_config_release(&c);
+	accept_config(&c, "http_server_config:\n  http2: true\n"); /* without TLS it is none for Prometheus either */
+	assert_int_equal(c.http2_line, 0);
+	web_config_release(&c);
+	accept_config(&c, "http_server_config:\n  http2: false\ntls_server_config:\n  cert_file: a\n  key_file: b\n");
+	assert_int_equal(c.http2_line, 0);
 	web_config_release(&c);
 	accept_config(&c, "tls_server_config:\nbasic_auth_users:\n");
 	web_config_release(&c);

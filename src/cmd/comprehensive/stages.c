@@ -145,10 +145,13 @@ static void accuracy_command(const struct comprehensive *s, struct stage_command
 	stage_command_add(k, "eval");
 	stage_command_add(k, "%s", s->model);
 	stage_command_add(k, "--data");
-	if (s->o->data)
+	if (s->o->data) {
 		stage_command_add(k, "%s", s->o->data);
-	else
+	} else {
 		stage_command_add(k, "%s/text.txt", dir);
+		stage_command_add(k, "--context"); /* several windows, because one decides nothing */
+		stage_command_add(k, "64");
+	}
 	stage_command_add(k, "--device");
 	stage_command_add(k, "%s", s->size.device);
 	stage_command_add(k, "--json");

@@ -48,8 +48,10 @@ static const struct opt opts[] = {
 		.max = 1e15, .help = "most bytes that one host may send back"),
 	OPT_ROW(struct deploy_opts, nodes, .name = "nodes", .preset = "1", .min = 1, .max = 65536,
 		.help = "for --as: number of nodes. For kubernetes-hpa it is the largest number of pods, at least 2"),
-	OPT_ROW(struct deploy_opts, gpus, .name = "gpus-per-node", .also = "gpus", .preset = "8", .max = 1024,
-		.help = "for --as: GPUs of each node, or 0"),
+	OPT_ROW(struct deploy_opts, gpus, .name = "gpus-per-node", .also = "gpus", .shown = "N",
+		.help = "for --as: GPUs of each node, or 0 (default: counted on this machine or in --machine)"),
+	OPT_ROW(struct deploy_opts, machine, .name = "machine", .shown = "DIR",
+		.help = "for --as: count the GPUs of this recorded machine (assay info --record)"),
 	OPT_ROW(struct deploy_opts, image, .name = "image", .shown = "NAME",
 		.help = "for Kubernetes: the container image (--as containerfile prints its recipe)"),
 	OPT_ROW(struct deploy_opts, space, .name = "namespace", .preset = "default", .shown = "NAME",
@@ -274,7 +276,7 @@ static int run(const struct command_context *c, const void *values)
 	if (!f)
 		st = error_errno(&err, ENOMEM, "no memory for the hosts");
 	else if (o->as)
-		st = print_file(&file, o, &words, &err);
+		st = print_file(&file, o, &words, c, &err);
 	else
 		st = over_ssh(f, o, c, &code, &err);
 	if (!st && o->as)

@@ -6,8 +6,8 @@
 #include "deploy/deploy.h"
 
 struct deploy_opts {
-	uint32_t as, nodes, gpus, port;
-	const char *hostfile, *bundle, *send, *env, *ssh_config, *remote_dir, *resume, *out;
+	uint32_t as, nodes, port;
+	const char *hostfile, *bundle, *send, *env, *ssh_config, *remote_dir, *resume, *out, *gpus, *machine;
 	const char *image, *space, *name, *time, *partition, *account;
 	bool accept_new, keep, stop;
 	double patience;
@@ -19,7 +19,8 @@ struct deploy_opts {
  * and the comparison. *code: the exit code of the command. */
 enum status fleet_report(const struct deploy *d, const struct command_context *c, int *code,
 			 struct error *err);
-/* Appends the file of --as. BAD_INPUT names the option. */
+/* Appends the file of --as. BAD_INPUT names the option; so it is when the file needs a number of GPUs that
+ * neither an option nor this machine gives. */
 enum status print_file(struct text *out, const struct deploy_opts *o, const struct opt_words *words,
-		       struct error *err);
+		       const struct command_context *c, struct error *err);
 #endif

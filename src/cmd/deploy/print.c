@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "cmd/deploy/deploy.h"
 #include "cmd/launch_command.h"
+#include "cmd/shared/counts.h"
 #include "deploy/generate/generate.h"
 #include "journal/metrics/metrics.h"
 #include "launch/script.h"
@@ -51,8 +52,30 @@ static enum status check_options(const struct deploy_opts *o, struct error *err)
 	return STATUS_OK;
 }
 
+/* The GPUs of each node: as the option says, else as many as this or the recorded machine has. A machine
+ * without a GPU is more likely one to log in than like the nodes. */
+static enum status take_gpus(struct generate_plan *p, const struct deploy_opts *o,
+			     const struct command_context *c, struct error *err)
+{
+	enum { MOST = 1024 };
+	unsigned cpus;
+	enum status st;
+
+	if (o->gpus)
+		return counts_number(&p->gpus, "--gpus-per-node", o->gpus, MOST, err);
+	if (p->kind != GENERATE_SLURM_ARRAY && p->kind != GENERATE_JOB && p->kind != GENERATE_DAEMONSET)
+		return STATUS_OK;
+	st = counts_of_machine(&p->gpus, &cpus, o->machine, c, err);
+	if (!st && !p->gpus && !o->machine)
+		st = error_set(
+			err, STATUS_BAD_INPUT,
+			"the number of GPUs per node is not known, because this machine has no GPU: give "
+			"--gpus-per-node (0 for nodes without GPUs) or --machine");
+	return st;
+}
+
 enum status print_file(struct text *out, const struct deploy_opts *o, const struct opt_words *words,
-		       struct error *err)
+		       const struct command_context *c, struct error *err)
 {
 	char program[PATH_MAX] = "";
 	struct utsname machine = {0};
@@ -60,7 +83,6 @@ enum status print_file(struct text *out, const struct deploy_opts *o, const stru
 				  .words = *words,
 				  .program = program,
 				  .nodes = o->nodes,
-				  .gpus = o->gpus,
 				  .port = o->port,
 				  .image = o->image,
 				  .space = o->space,
@@ -80,6 +102,8 @@ enum status print_file(struct text *out, const struct deploy_opts *o, const stru
 		st = launch_command_check(words, "deploy", err);
 	if (!st)
 		st = generate_check(&p, err);
+	if (!st)
+		st = take_gpus(&p, o, c, err);
 	if (!st && p.kind == GENERATE_SLURM_ARRAY)
 		st = check_slurm(&p, err);
 	if (st)

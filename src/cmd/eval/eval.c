@@ -208,6 +208,12 @@ static void warn(const struct evaluating *e, size_t i)
 			"%s: a pass mark lies within the interval of its difference; more rows make the verdict "
 			"certain",
 			m->name);
+	if (e->verdict[i].undecided)
+		log_warn(
+			e->c->log, LOG_TOPIC_RUN,
+			"%s: one %s is too little to decide, because its interval has no end. Use more rows%s",
+			m->name, e->windows.count == 1 ? "window" : "question",
+			e->windows.count == 1 ? " or a smaller --context" : "");
 }
 
 static enum status measure(struct evaluating *e, const char *model, const char *name,
@@ -290,12 +296,19 @@ static enum status show(const struct evaluating *e, struct error *err)
 	return shown ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "cannot write the results to stdout");
 }
 
-static bool all_met(const struct evaluating *e)
+static int code_of(const struct evaluating *e)
 {
-	for (size_t i = 1; i < e->count; i++)
-		if (!e->verdict[i].met)
-			return false;
-	return true;
+	int code = EXIT_PASS;
+
+	for (size_t i = 1; i < e->count; i++) {
+		const struct eval_verdict *v = &e->verdict[i];
+
+		if (!v->met && !v->undecided)
+			return EXIT_FAILED;
+		if (v->undecided)
+			code = EXIT_INCONCLUSIVE;
+	}
+	return code;
 }
 
 static int run(const struct command_context *c, const void *opts_)
@@ -303,7 +316,7 @@ static int run(const struct command_context *c, const void *opts_)
 	struct evaluating e = {.c = c, .o = opts_};
 	struct error err = {0};
 	enum status st = check(opts_, &err);
-	bool met;
+	int code;
 
 	if (!st)
 		st = single_process_check("eval", &err);
@@ -313,12 +326,12 @@ static int run(const struct command_context *c, const void *opts_)
 		st = measure_all(&e, &err);
 	if (!st)
 		st = show(&e, &err);
-	met = all_met(&e);
+	code = code_of(&e);
 	for (size_t i = 0; i < e.count; i++)
 		eval_measured_release(&e.measured[i]);
 	eval_windows_release(&e.windows);
 	eval_data_release(&e.data);
-	return st ? judged_complain(c, &err) : met ? EXIT_PASS : EXIT_FAILED;
+	return st ? judged_complain(c, &err) : code;
 }
 
 const struct command command_eval = {
@@ -330,7 +343,8 @@ const struct command command_eval = {
 		"and an expected answer, it also counts the answers with the right function calls, by the rule of bfcl-eval's "
 		"checker. The first precision is the reference. Each other one gets its difference, the interval of this "
 		"difference, and a verdict by the pass marks. The preset marks are those that assay sets for its own FP8 "
-		"weights and FP8 cache. Exit code 1: a mark was missed.\n"
+		"weights and FP8 cache. Exit code 1: a mark was missed. Exit code 2: there is only one window or one question, whose "
+		"interval is too wide to decide.\n"
 		"\n"
 		"A document that is longer than the context is cut into windows. Each window scores the tokens that no earlier "
 		"one has scored, except its first token. In a conversation, only the assistant's texts are scored if the "

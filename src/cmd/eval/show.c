@@ -25,7 +25,9 @@ static double rate_of(const struct eval_measured *m)
 
 static const char *word_of(const struct eval_results *r, size_t i)
 {
-	return !i ? "reference" : r->verdict[i].met ? "pass" : "FAIL";
+	const char *word = eval_verdict_word(&r->verdict[i]);
+
+	return !i ? "reference" : strcmp(word, "fail") ? word : "FAIL";
 }
 
 static void add_row(struct text *out, const struct eval_results *r, size_t i, int width)
@@ -148,9 +150,7 @@ static json_t *side_json(const struct eval_results *r, size_t i)
 	const struct eval_measured *m = &r->measured[i];
 	const struct eval_verdict *v = &r->verdict[i];
 	json_t *out = json_pack("{ss ss ss}", "precision", m->name, "device", m->device, "verdict",
-				!i	 ? "reference"
-				: v->met ? "pass"
-					 : "fail");
+				i ? eval_verdict_word(v) : "reference");
 
 	if (*m->broken) {
 		json_object_set_new(out, "why", json_string(m->broken));
@@ -176,11 +176,15 @@ static json_t *side_json(const struct eval_results *r, size_t i)
 json_t *eval_json(const struct eval_results *r)
 {
 	json_t *sides = json_array();
-	bool met = true;
+	struct eval_verdict all = {.met = true};
 
-	for (size_t i = 0; i < r->count; i++) {
+	for (size_t i = 0; i < r->count; i++)
 		json_array_append_new(sides, side_json(r, i));
-		met = met && (!i || r->verdict[i].met);
+	for (size_t i = 1; i < r->count; i++) {
+		const struct eval_verdict *v = &r->verdict[i];
+
+		if (!v->met && (all.met || !v->undecided))
+			all = *v; /* a missed mark weighs more than one that is undecided */
 	}
 	return json_pack("{ss ss sI sI sI sI sI sI s{sf sf} so ss}", "model", r->model, "data", r->path,
 			 "documents", (json_int_t)r->data->document_count, "questions",
@@ -188,5 +192,5 @@ json_t *eval_json(const struct eval_results *r)
 			 "scored_tokens", (json_int_t)r->windows->targets, "context", (json_int_t)r->context,
 			 "stride", (json_int_t)r->stride, "marks", "perplexity_percent", r->marks.perplexity,
 			 "calls_points", r->marks.calls, "precisions", sides, "verdict",
-			 met ? "pass" : "fail");
+			 eval_verdict_word(&all));
 }

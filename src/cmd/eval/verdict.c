@@ -27,9 +27,17 @@ struct eval_verdict eval_judge(const struct eval_measured *m, const struct eval_
 
 	v.perplexity_met = !windows || p.value <= marks->perplexity;
 	v.calls_met = !questions || -c.value <= marks->calls;
-	v.met = !*m->broken && v.perplexity_met && v.calls_met;
+	v.undecided = m != reference && !*m->broken &&
+		      ((windows && isinf(p.half_width)) || (questions && isinf(c.half_width))) &&
+		      (v.perplexity_met || isinf(p.half_width)) && (v.calls_met || isinf(c.half_width));
+	v.met = !*m->broken && !v.undecided && v.perplexity_met && v.calls_met;
 	v.uncertain = m != reference && !*m->broken &&
 		      ((windows && is_uncertain(p.value, p.half_width, marks->perplexity)) ||
 		       (questions && is_uncertain(-c.value, c.half_width, marks->calls)));
 	return v;
+}
+
+const char *eval_verdict_word(const struct eval_verdict *v)
+{
+	return v->met ? "pass" : v->undecided ? "unknown" : "fail";
 }

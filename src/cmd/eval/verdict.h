@@ -16,9 +16,12 @@ struct eval_verdict {
 	struct eval_figure calls_difference;	  /* in percentage points; NaN: no question */
 	bool perplexity_met, calls_met;		  /* true if there is nothing to judge */
 	bool met;				  /* both, and the logits were finite */
-	bool uncertain;				  /* a mark lies within the interval of its difference */
+	bool undecided; /* no mark is surely missed, but one window or one question has no finite interval */
+	bool uncertain; /* a mark lies within the interval of its difference */
 };
 /* `m` has as many windows and questions as `reference`. */
 struct eval_verdict eval_judge(const struct eval_measured *m, const struct eval_measured *reference,
 			       size_t windows, const struct eval_marks *marks);
+/* "pass", "fail", or "unknown" if it is undecided. */
+const char *eval_verdict_word(const struct eval_verdict *v);
 #endif

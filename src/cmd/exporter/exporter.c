@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay exporter: serves the metrics of this machine to Prometheus. */
+#include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
 #include "cmd/command.h"
 #include "cmd/exporter/exporter.h"
 #include "core/clock.h"
@@ -24,15 +27,32 @@ static const struct opt opts[] = {
 		.max = 20000, .help = "most open connections"),
 	OPT_ROW(struct exporter_opts, runs, .name = "runs", .shown = "DIR",
 		.help = "folder with run directories (default: assay-runs)"),
+	OPT_ROW(struct exporter_opts, job_files, .name = "job-files", .also = "hpc-job-mapping-dir",
+		.shown = "DIR",
+		.help = "folder where a prolog writes the jobs of GPU N into the file N (default: "
+			"$DCGM_HPC_JOB_MAPPING_DIR)"),
 	OPT_ROW(struct exporter_opts, replay, .name = "replay", .shown = "FILE",
 		.help = "serve this recording, again and again, instead of this machine"),
 };
+
+/* The readers are processes of their own, which find the folder in their environment. */
+static enum status take_job_files(const char *dir, struct error *err)
+{
+	if (dir && access(dir, R_OK | X_OK))
+		return error_errno(err, errno, "--job-files %s", dir);
+	if (dir && setenv("DCGM_HPC_JOB_MAPPING_DIR", dir, 1))
+		return error_errno(err, errno, "--job-files");
+	return STATUS_OK;
+}
 
 static int run(const struct command_context *c, const void *opts_)
 {
 	struct exporter x = {.c = c, .o = opts_};
 	struct error err = {0};
-	enum status st = exporter_start(&x, &err);
+	enum status st = take_job_files(x.o->job_files, &err);
+
+	if (!st)
+		st = exporter_start(&x, &err);
 
 	if (!st) {
 		log_info(c->log, LOG_TOPIC_RUN,

@@ -8,7 +8,7 @@
 #include "watch/serve/daemon.h"
 
 struct exporter_opts {
-	const char *host, *web_config, *runs, *replay;
+	const char *host, *web_config, *runs, *replay, *job_files;
 	uint32_t port, names, processes, connections;
 	double interval;
 };
@@ -34,6 +34,8 @@ struct exporter {
 enum status exporter_start(struct exporter *x, struct error *err);
 /* Reads the web configuration again, every ten seconds, and takes it into use if it has changed. */
 void exporter_reread(struct exporter *x);
+/* Warns about settings that are valid and have no effect. */
+void exporter_warn(const struct exporter *x, const struct web_config *web);
 /* The server's spec with this web configuration. NULL: no memory. Owner: caller, free(). */
 struct daemon_spec *exporter_spec(struct exporter *x, const struct web_config *web);
 /* Serves until a stop is requested. */

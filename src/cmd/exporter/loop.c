@@ -50,6 +50,16 @@ struct daemon_spec *exporter_spec(struct exporter *x, const struct web_config *w
 	return spec;
 }
 
+void exporter_warn(const struct exporter *x, const struct web_config *web)
+{
+	if (web->http2_line)
+		log_warn(
+			x->c->log, LOG_TOPIC_RUN,
+			"exporter: %s:%d: http2: true has no effect, because assay exporter speaks HTTP/1.1. "
+			"Clients of HTTP/2 speak it too",
+			x->o->web_config, web->http2_line);
+}
+
 enum status exporter_start(struct exporter *x, struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -60,6 +70,8 @@ enum status exporter_start(struct exporter *x, struct error *err)
 		return error_set(err, STATUS_NO_RESOURCE, "no memory for the exporter");
 	if (x->o->web_config)
 		st = web_config_read(x->web, x->o->web_config, err);
+	if (!st)
+		exporter_warn(x, x->web);
 	if (!st)
 		st = daemon_start(&x->daemon, x->spec, err);
 	if (st)

@@ -53,6 +53,7 @@ void exporter_reread(struct exporter *x)
 	} else if (!st && !(st = use(x, web, &err))) {
 		*x->refused = '\0';
 		log_info(x->c->log, LOG_TOPIC_RUN, "exporter: the web configuration has changed");
+		exporter_warn(x, web);
 		return;
 	}
 	if (st)

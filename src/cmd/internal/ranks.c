@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 #include "cmd/command.h"
+#include "cmd/launch_command.h"
 #include "cmd/shared/show.h"
 #include "launch/env.h"
 #include "launch/ranks.h"
@@ -169,6 +170,8 @@ static int start(const struct command_context *c, const struct ranks_opts *o, co
 				.port = p->port,
 				.words = words,
 				.stop = c->stop,
+				.preempted = c->preempted,
+				.saves = launch_words_saves(&c->rest),
 				.lifeline = o->lifeline ? STDIN_FILENO : -1,
 				.log = c->log};
 	int code = EXIT_INCONCLUSIVE;

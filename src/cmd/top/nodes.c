@@ -98,7 +98,7 @@ static enum status open_replay(struct top_nodes *n, const char *path, struct err
 	if (st)
 		return st;
 	keep_histories(n);
-	return top_nodes_seek(n, n->o->at, err);
+	return top_nodes_seek(n, n->o->once && n->o->at < 0 ? n->length : n->o->at, err);
 }
 
 static enum status start_feed(struct watch_feed **out, const struct top_nodes *n, size_t i, struct error *err)

@@ -65,7 +65,8 @@ struct top_nodes {
 	struct pollfd *fds; /* one per node, and room for two more */
 	double at, length;  /* place in a recording and its length, in seconds */
 };
-/* Starts the feeds, or opens the recording and goes to its beginning. */
+/* Starts the feeds, or opens the recording and goes to --at: without it, to the beginning, or with --once to
+ * the end. */
 enum status top_nodes_open(struct top_nodes *n, const struct top_opts *o, struct error *err);
 /* Takes what has arrived. True: a node completed a reading, or ended. */
 bool top_nodes_poll(struct top_nodes *n);

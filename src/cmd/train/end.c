@@ -209,6 +209,15 @@ static void tell(const struct training *t, const struct error *journal)
 	text_release(&out);
 }
 
+/* True if a scheduler or launcher stopped the run, here or through another rank, and it is saved. */
+static bool is_saved(const struct training *t)
+{
+	uint64_t step;
+
+	return (!*t->c->stop || *t->c->preempted) &&
+	       (!train_ranks_leads(t) || newest_checkpoint(t->dir, &step));
+}
+
 static int exit_code(const struct training *t)
 {
 	if (t->lost)
@@ -216,6 +225,8 @@ static int exit_code(const struct training *t)
 	switch (t->end.status) {
 	case STATUS_OK:
 		return EXIT_PASS;
+	case STATUS_CANCELLED:
+		return is_saved(t) ? EXIT_SAVED : EXIT_INCONCLUSIVE;
 	case STATUS_BAD_INPUT:
 		return EXIT_USAGE;
 	case STATUS_MISMATCH:

@@ -303,6 +303,25 @@ enum status train_ranks_take_config(struct training *t, struct error *err)
 	return st;
 }
 
+enum status train_ranks_compare_gpu(struct training *t, struct error *err)
+{
+	char first[sizeof(t->before.name)] = "";
+	enum status st;
+
+	if (!train_ranks_several(t))
+		return STATUS_OK;
+	if (train_ranks_leads(t) && *t->gpu)
+		text_copy(first, sizeof(first), t->before.name);
+	st = control_share(control_of(t), first, sizeof(first), START_MS, err);
+	if (st || !*t->gpu || !*first || !strcmp(first, t->before.name))
+		return st;
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"its GPU is not of the type of rank 0's: %s here, %s there. Each step would wait for the "
+		"slower one; use GPUs of one type (CUDA_VISIBLE_DEVICES)",
+		t->before.name, first);
+}
+
 enum status train_ranks_dir(struct training *t, struct error *err)
 {
 	char path[PATH_MAX + 32];
@@ -362,6 +381,8 @@ enum status train_ranks_begin(struct training *t, const struct error *mine, stru
 	snprintf(what, sizeof(what), "train %s", t->hash);
 	st = control_begin(control_of(t), 1, what, mine, &agreed, &generation, START_MS, err);
 	t->ranks.begun = !st && !agreed.status;
+	if (t->ranks.begun) /* the workers finish and save their step */
+		control_bear_stops(control_of(t), 1);
 	return st || !agreed.status ? st
 				    : error_set_cause(err, agreed.status, agreed.cause, "%s", agreed.text);
 }

@@ -42,6 +42,9 @@ enum status train_ranks_agree(struct training *t, const char *what, enum status 
 enum status train_ranks_compare_config(struct training *t, struct error *err);
 /* Gives rank 0's configuration, with its choices for this machine, to all ranks. */
 enum status train_ranks_take_config(struct training *t, struct error *err);
+/* BAD_INPUT: this rank's GPU is of another type than that of rank 0. All ranks call it, also those without a
+ * GPU. */
+enum status train_ranks_compare_gpu(struct training *t, struct error *err);
 /* Gives the path of rank 0's run directory to all; the others use DIR.rank-R, which is cleared. */
 enum status train_ranks_dir(struct training *t, struct error *err);
 /* Gives what rank 0 found in the run directory to all. */

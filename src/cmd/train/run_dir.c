@@ -199,6 +199,73 @@ enum status train_folder(struct training *t, struct error *err)
 	return st ? st : train_save_config(t, path, err);
 }
 
+/* The run directory that the options or the configuration name; "": none. */
+static void named_dir(char dir[PATH_MAX], const struct train_opts *o)
+{
+	struct config c = {0};
+
+	text_copy(dir, PATH_MAX, o->resume ? o->resume : o->out ? o->out : "");
+	if (*dir || !o->config)
+		return;
+	if (!config_read(&c, o->config, NULL) && c.training.output_dir)
+		text_copy(dir, PATH_MAX, c.training.output_dir);
+	config_release(&c);
+}
+
+const char *train_again(const void *opts)
+{
+	const struct train_opts *o = opts;
+	char dir[PATH_MAX];
+
+	if (o->plan)
+		return NULL;
+	if (o->resume)
+		return "";
+	named_dir(dir, o);
+	if (*dir)
+		return o->resume_if_exists ? "" : " --resume-if-exists";
+	return o->resume_if_exists ? " --out \"$run\"" : " --resume-if-exists --out \"$run\"";
+}
+
+/* True if the journal of a run is there. */
+static bool holds_run(const char *dir)
+{
+	char path[PATH_MAX + 32];
+	struct stat about;
+
+	snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, dir);
+	return !stat(path, &about) && S_ISREG(about.st_mode) && about.st_size;
+}
+
+enum status train_continue(struct training *t, struct error *err)
+{
+	char dir[PATH_MAX];
+	bool exists = false, known = true;
+	enum status st;
+
+	if (!t->o->resume_if_exists)
+		return STATUS_OK;
+	if (train_ranks_leads(t)) {
+		named_dir(dir, t->o);
+		known = *dir != '\0';
+		exists = known && holds_run(dir);
+	}
+	st = train_ranks_share(t, &exists, &known, err);
+	if (st || !exists)
+		return st || known
+			       ? st
+			       : error_set(
+					 err, STATUS_BAD_INPUT,
+					 "--resume-if-exists needs a run directory: --out or training: output_dir");
+	t->continues = *t->o;
+	t->continues.config = t->continues.out = NULL;
+	if (train_ranks_leads(t)) /* the others learn the path from rank 0 */
+		text_copy(t->continued, sizeof(t->continued), dir);
+	t->continues.resume = t->continued;
+	t->o = &t->continues;
+	return STATUS_OK;
+}
+
 enum status train_folder_beside(struct training *t, struct error *err)
 {
 	char path[PATH_MAX + 32];

@@ -25,6 +25,9 @@ static const struct opt opts[] = {
 	OPT_ROW(struct train_opts, resume, .name = "resume", .also = "resume-from-checkpoint continue",
 		.shown = "DIR",
 		.help = "continue the run in DIR from its newest checkpoint, with its original configuration"),
+	OPT_ROW(struct train_opts, resume_if_exists, .name = "resume-if-exists",
+		.help = "continue the run in the run directory as --resume does, if there is one; otherwise begin it. For jobs "
+			"that are started again"),
 	OPT_ROW(struct train_opts, plan, .name = "plan", .also = "dry-run",
 		.help = "show the memory and work that the run needs; train nothing"),
 	OPT_ROW(struct train_opts, gpus, .name = "gpus", .also = "gpus-per-node", .max = 1024,
@@ -71,6 +74,9 @@ static enum status check_wishes(const struct train_opts *o, struct error *err)
 	if (o->resume && (o->out || o->plan))
 		return error_set(err, STATUS_BAD_INPUT, "--resume and --%s cannot be combined",
 				 o->out ? "out" : "plan");
+	if (o->resume_if_exists && (o->resume || o->plan))
+		return error_set(err, STATUS_BAD_INPUT, "--resume-if-exists and --%s cannot be combined",
+				 o->resume ? "resume" : "plan");
 	if ((o->gpus || o->nodes) && (!o->plan || !o->gpus))
 		return error_set(
 			err, STATUS_BAD_INPUT, "--%s works only with --plan%s", o->gpus ? "gpus" : "nodes",
@@ -343,9 +349,10 @@ static enum status settle_as_first(struct training *t, struct error *err)
 	const bool gpu = *t->gpu != '\0';
 	uint64_t planned;
 	enum status st = train_ranks_take_config(t, err);
+	enum status same = train_ranks_compare_gpu(t, st ? NULL : err); /* on all ranks, whatever st is */
 
-	if (st || train_ranks_leads(t))
-		return st;
+	if (st || same || train_ranks_leads(t))
+		return st ? st : same;
 	if (gpu != (t->config.training.device == CONFIG_DEVICE_GPU))
 		return error_set(
 			err, STATUS_BAD_INPUT,
@@ -420,7 +427,8 @@ static int train(struct training *t, struct error *err)
 	bool finished = false;
 	enum status st;
 
-	if (check_wishes(t->o, err) || train_ranks_join(t, err) || check_start(t, err))
+	if (check_wishes(t->o, err) || train_ranks_join(t, err) || train_continue(t, err) ||
+	    check_start(t, err))
 		return running_complain(t->c, err);
 	if (t->o->plan)
 		return plan_device(t, err) ? running_complain(t->c, err) : show_plan(t, err);
@@ -473,12 +481,15 @@ const struct command command_train = {
 	.help = "Reads the model, tokenizer and rows that the configuration names, and trains. "
 		"The run directory holds config.yaml (every setting as assay understood it), the journal with loss, rates and "
 		"telemetry, checkpoints, TensorBoard events and finally the adapter. "
-		"Ctrl-C saves a checkpoint and stops. --resume continues from the newest complete checkpoint, bit for bit "
+		"Ctrl-C, TERM and USR1 save a checkpoint and stop. --resume continues from the newest complete checkpoint, bit for bit "
 		"as without the interruption (on a GPU with training: deterministic: true).\n\n"
 		"Exit codes: 0 trained, 1 the result is not usable (for example, training diverged), 2 training was not "
-		"possible, 64 wrong usage or an error in the configuration.",
+		"possible, 64 wrong usage or an error in the configuration, 75 stopped by TERM or USR1 after saving a checkpoint: "
+		"start it again with --resume.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct train_opts)},
 	.mpi_on_cpus = true,
+	.saves = true,
+	.again = train_again,
 	.stops_unread = true,
 	.run = run,
 };

@@ -19,7 +19,7 @@
 
 struct train_opts {
 	const char *config, *out, *resume;
-	bool plan, json, sample, real_names, no_cache;
+	bool resume_if_exists, plan, json, sample, real_names, no_cache;
 	double silence, link_rate, network_rate;
 	uint32_t gpus, nodes;	     /* of a plan; 0: this machine */
 	struct running_opts running; /* how launched ranks join */
@@ -28,6 +28,8 @@ struct train_opts {
 struct training {
 	const struct command_context *c;
 	const struct train_opts *o;
+	struct train_opts continues; /* *o, with --resume in place of --resume-if-exists */
+	char continued[PATH_MAX];    /* its directory */
 	struct config config;
 	struct train_ranks ranks;
 	char dir[PATH_MAX];
@@ -83,6 +85,10 @@ bool train_cache_alone(const struct gpu *before, const struct gpu *now, double p
  * t->claim keeps other runs from beginning there until it is closed, once the journal with its own lock
  * exists. */
 enum status train_folder(struct training *t, struct error *err);
+/* With --resume-if-exists: if the run directory holds a run, *t->o becomes that of --resume, on all ranks. */
+enum status train_continue(struct training *t, struct error *err);
+/* struct command's again. */
+const char *train_again(const void *opts);
 /* On ranks other than 0: makes t->dir, with the configuration for the worker. */
 enum status train_folder_beside(struct training *t, struct error *err);
 /* Sets t->lost if the run directory was removed, moved or made unwritable, or if its journal cannot be

@@ -5,11 +5,10 @@
 #include "engine/step/row_lists.h"
 #include "model/gpu/backend.h"
 
-/* Each number of rows stands for those below it. The likely ones come first, because the time may end. A
- * prompt of about a thousand tokens beside decoding sequences has 1152 rows: the choice for 2048 rows may
- * have tiles of 256 rows, which then need up to half more time. */
-static const int32_t counts[] = {1,  64, 256, 32,  128, 8,   16,   1024, 1152, 192, 512,  96,  2048,
-				 48, 24, 160, 224, 384, 768, 1280, 1536, 4096, 640, 8192, 896, 3072};
+/* Each number of rows stands for those below it. The likely ones come first, because the time may end. Steps
+ * with decoding sequences and a prompt have multiples of 512 rows (ROWS_TILE in engine.c). */
+static const int32_t counts[] = {1,  64, 256, 32,  128, 8,    16,   512,  768,	1024, 192,  96,	 2048,
+				 48, 24, 160, 224, 384, 1280, 1536, 1152, 4096, 640,  8192, 896, 3072};
 
 static double now_s(void)
 {

@@ -177,9 +177,10 @@ static int32_t cut_piece(const struct schedule *s, const struct request *r, int3
 /* Rows of a prompt, in the time that is left. The first piece of a step is planned even if there is no time.
  */
 static int32_t prefill_rows(const struct schedule *s, const struct request *r,
-			    const struct schedule_plan *plan, double budget, bool first_piece)
+			    const struct schedule_plan *plan, double budget, int32_t rows_most,
+			    bool first_piece)
 {
-	int32_t left = rows_left(r), rows, most = s->options.rows_most - plan->rows;
+	int32_t left = rows_left(r), rows, most = rows_most - plan->rows;
 	int32_t logits = s->options.logits_most - plan->outputs;
 	bool scoring = r->scores && r->planned_scored < r->prompt - 1;
 
@@ -199,8 +200,27 @@ static int32_t prefill_rows(const struct schedule *s, const struct request *r,
 	return cut_piece(s, r, rows, left, first_piece);
 }
 
+/* Rows of a step that has `decode_rows`, by rows_tile and prefill_steps. */
+static int32_t rows_shared(const struct schedule *s, int32_t decode_rows)
+{
+	const int32_t tile = s->options.rows_tile;
+	int32_t least = tile / 4 > s->options.rows_least ? tile / 4 : s->options.rows_least;
+	int64_t lacking = 0, rows;
+
+	for (int32_t i = 0; i < s->running; i++) {
+		const struct request *r = s->requests + s->order[i];
+
+		if (!r->starved && !decodes(r))
+			lacking += rows_left(r);
+	}
+	rows = (lacking + s->options.prefill_steps - 1) / s->options.prefill_steps;
+	rows = (decode_rows + (rows < least ? least : rows) + tile - 1) / tile * tile;
+	return rows < s->options.rows_most ? (int32_t)rows : s->options.rows_most;
+}
+
 static void fill(struct schedule *s, struct schedule_plan *plan, int32_t at_once)
 {
+	int32_t rows_most = s->options.rows_most;
 	double budget;
 	bool first_piece = true;
 
@@ -211,13 +231,15 @@ static void fill(struct schedule *s, struct schedule_plan *plan, int32_t at_once
 			add_entry(s, plan, s->order[i], 1, at_once);
 	}
 	budget = plan->count ? s->options.budget_ns : s->options.budget_idle_ns;
-	for (int32_t i = 0; i < s->running && plan->rows < s->options.rows_most; i++) {
+	if (plan->count && s->options.rows_tile)
+		rows_most = rows_shared(s, plan->rows);
+	for (int32_t i = 0; i < s->running && plan->rows < rows_most; i++) {
 		const struct request *r = s->requests + s->order[i];
 		int32_t rows;
 
 		if (r->starved || r->step == plan->step || rows_left(r) < 1)
 			continue;
-		rows = prefill_rows(s, r, plan, budget, first_piece);
+		rows = prefill_rows(s, r, plan, budget, rows_most, first_piece);
 		if (!rows)
 			continue;
 		add_entry(s, plan, s->order[i], rows, 1);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/bnb4/bnb4_kernels.h"
 
-#include "kernel/bnb4/bnb4.h"
-
 enum status bnb4_kernels_open(struct bnb4_kernels *k, struct gpu_device *d, struct error *err)
 {
 	const struct {
@@ -10,7 +8,7 @@ enum status bnb4_kernels_open(struct bnb4_kernels *k, struct gpu_device *d, stru
 		const char *entry;
 	} all[] = {
 		{&k->dequantize, "bnb4_dequantize"},
-		{&k->dequantize_e4m3, "bnb4_dequantize_e4m3"},
+		{&k->to_fp8, "bnb4_to_fp8"},
 		{&k->quantize, "bnb4_quantize"},
 		{&k->group_sums, "bnb4_group_sums"},
 		{&k->mean, "bnb4_mean"},
@@ -98,6 +96,15 @@ enum status bnb4_kernels_quantize(const struct bnb4_kernels *k, const struct bnb
 	return st || !to->absmax_codes ? st : nest(k, to, scratch, s, err);
 }
 
+static struct bnb4_codes codes_of(const struct bnb4_weight *w)
+{
+	return (struct bnb4_codes){.codes = w->codes,
+				   .absmax_codes = w->absmax_codes,
+				   .absmax = w->absmax,
+				   .offset = w->offset,
+				   .map = w->map};
+}
+
 static enum status launch(const struct bnb4_kernels *k, const struct bnb4_output *out, size_t count,
 			  struct gpu_stream *s, struct error *err)
 {
@@ -110,27 +117,17 @@ static enum status launch(const struct bnb4_kernels *k, const struct bnb4_output
 
 		st = bnb4_kernels_check(w->rows, w->cols, err);
 		args.matrix[i] = (struct bnb4_matrix_args){
-			.codes = w->codes,
-			.absmax_codes = w->absmax_codes,
-			.absmax = w->absmax,
-			.offset = w->offset,
-			.map = w->map,
+			.from = codes_of(w),
 			.to = out[i].to,
-			.scale = out[i].scale,
 			.ld = out[i].ld,
 			.rows = (uint32_t)w->rows,
 			.cols = (uint32_t)w->cols,
 			.first = tiles,
 			.type = w->type,
-			.row_shift = out[i].row_shift,
-			.col_shift = out[i].col_shift,
-			.scale_ld = out[i].scale_ld,
 		};
 		tiles += bnb4_tiles((uint64_t)w->rows, (uint64_t)w->cols);
 	}
-	return st ? st
-		  : gpu_launch_1d(out->scale ? k->dequantize_e4m3 : k->dequantize, s, tiles, BNB4_THREADS,
-				  BNB4_TABLE_BYTES, &args, err);
+	return st ? st : gpu_launch_1d(k->dequantize, s, tiles, BNB4_THREADS, BNB4_TABLE_BYTES, &args, err);
 }
 
 enum status bnb4_kernels_dequantize(const struct bnb4_kernels *k, const struct bnb4_output *out, size_t count,
@@ -142,4 +139,29 @@ enum status bnb4_kernels_dequantize(const struct bnb4_kernels *k, const struct b
 		st = launch(k, out + i, count - i < BNB4_MATRICES_MOST ? count - i : BNB4_MATRICES_MOST, s,
 			    err);
 	return st;
+}
+
+static unsigned fp8_tiles_of(uint32_t elements)
+{
+	return (elements + TRAIN_FP8_TILE - 1) / TRAIN_FP8_TILE;
+}
+
+enum status bnb4_kernels_to_fp8(const struct bnb4_kernels *k, const struct bnb4_weight *part, size_t count,
+				const struct train_fp8_weights *to, struct gpu_stream *s, struct error *err)
+{
+	struct bnb4_fp8_args args = {.q = *to, .parts = (uint32_t)count};
+	uint32_t rows = 0;
+	enum status st = STATUS_OK;
+
+	if (count > BNB4_PARTS_MOST)
+		return error_set(err, STATUS_BUG, "a linear layer of %zu matrices in 4 bits", count);
+	for (size_t i = 0; i < count && !st; i++) {
+		st = bnb4_kernels_check(part[i].rows, part[i].cols, err);
+		args.part[i] = (struct bnb4_fp8_part){
+			.from = codes_of(&part[i]), .begin = rows, .type = part[i].type};
+		rows += (uint32_t)part[i].rows;
+	}
+	return st ? st
+		  : gpu_launch_1d(k->to_fp8, s, fp8_tiles_of(to->rows) * fp8_tiles_of(to->cols),
+				  TRAIN_THREADS, BNB4_FP8_SHARED, &args, err);
 }

@@ -6,11 +6,11 @@
 #ifndef GPU_BNB4_BNB4_KERNELS_H
 #define GPU_BNB4_BNB4_KERNELS_H
 #include "gpu/device/gpu.h"
-#include "kernel/bnb4/tables.h"
+#include "kernel/bnb4/bnb4.h"
 
 /* Lent by the device. */
 struct bnb4_kernels {
-	struct gpu_kernel *dequantize, *dequantize_e4m3, *quantize, *group_sums, *mean, *nest;
+	struct gpu_kernel *dequantize, *to_fp8, *quantize, *group_sums, *mean, *nest;
 };
 
 /* A quantized matrix on the device; the parts are those of struct bnb4 (model/bnb4/bnb4.h). */
@@ -22,15 +22,11 @@ struct bnb4_weight {
 	enum bnb4_type type;
 };
 
-/* What a matrix becomes: BF16, or E4M3 with given scales. */
+/* What a matrix becomes in BF16. */
 struct bnb4_output {
 	struct bnb4_weight from;
 	gpu_ptr to; /* at a multiple of 16 */
 	int64_t ld; /* elements; a multiple of 8 */
-	/* 0: BF16. Else E4M3 = number / scale, with F32 scales [rows >> row_shift, scale_ld] of element (row,
-	 * col) at (row >> row_shift, col >> col_shift). Shifts of 7 and 7: 128 x 128; 0 and 31: rows. */
-	gpu_ptr scale;
-	uint32_t row_shift, col_shift, scale_ld;
 };
 
 /* UNSUPPORTED: no code for this device. */
@@ -44,8 +40,11 @@ uint64_t bnb4_kernels_scratch(int64_t rows, int64_t cols, bool nested);
  */
 enum status bnb4_kernels_quantize(const struct bnb4_kernels *k, const struct bnb4_weight *to, gpu_ptr from,
 				  int64_t ld, gpu_ptr scratch, struct gpu_stream *s, struct error *err);
-/* Dequantizes `count` matrices, up to 16 per launch. All are BF16, or all E4M3. The bits of BF16 are those of
- * bnb4_dequantize. */
+/* Dequantizes `count` matrices, up to 16 per launch. The bits are those of bnb4_dequantize. */
 enum status bnb4_kernels_dequantize(const struct bnb4_kernels *k, const struct bnb4_output *out, size_t count,
 				    struct gpu_stream *s, struct error *err);
+/* A linear layer in E4M3 with scales of 128 x 128 elements. Its rows are those of `count` matrices, one after
+ * the other, at most BNB4_PARTS_MOST. The numbers are those of bnb4_kernels_dequantize. */
+enum status bnb4_kernels_to_fp8(const struct bnb4_kernels *k, const struct bnb4_weight *part, size_t count,
+				const struct train_fp8_weights *to, struct gpu_stream *s, struct error *err);
 #endif

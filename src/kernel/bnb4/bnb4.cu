@@ -9,14 +9,13 @@
  * tests/gpu/emulate.h can run it on a CPU. Reference: model/bnb4.
  */
 #include "kernel/bnb4/bnb4.h"
-#include "kernel/step/device.cuh"
+#include "kernel/train/fp8.cuh"
 
 static __device__ const float nf4_table[BNB4_CODES] = {BNB4_NF4_TABLE};
 static __device__ const float fp4_table[BNB4_CODES] = {BNB4_FP4_TABLE};
 static __device__ const float absmax_map[BNB4_MAP] = {BNB4_ABSMAX_MAP};
 
-static __device__ __forceinline__ float absmax_of(const struct bnb4_matrix_args *m, uint32_t block,
-						  float offset)
+static __device__ __forceinline__ float absmax_of(const struct bnb4_codes *m, uint32_t block, float offset)
 {
 	if (!m->absmax_codes)
 		return m->absmax[block];
@@ -37,18 +36,6 @@ static __device__ __forceinline__ uint32_t two_bf16(float low, float high)
 #endif
 }
 
-static __device__ __forceinline__ uint32_t two_e4m3(float low, float high)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-	uint16_t both;
-
-	asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(both) : "f"(high), "f"(low));
-	return both;
-#else
-	return to_e4m3(high) << 8 | to_e4m3(low);
-#endif
-}
-
 /* Eight elements: byte i of the word holds codes 2 i (high half) and 2 i + 1. */
 static __device__ __forceinline__ void numbers_of(float x[BNB4_VECTOR], uint32_t word, float absmax,
 						  const float *table)
@@ -60,43 +47,26 @@ static __device__ __forceinline__ void numbers_of(float x[BNB4_VECTOR], uint32_t
 	}
 }
 
-static __device__ __forceinline__ void write_bf16(const struct bnb4_matrix_args *m, uint32_t element,
-						  const float x[BNB4_VECTOR])
+static __device__ __forceinline__ uint4 numbers_bf16(uint32_t word, float absmax, const float *table)
 {
-	int64_t at = element;
+	float x[BNB4_VECTOR];
 
-	if (m->ld != m->cols)
-		at = element / m->cols * m->ld + element % m->cols;
-	*(uint4 *)((uint16_t *)m->to + at) = make_uint4(two_bf16(x[0], x[1]), two_bf16(x[2], x[3]),
-							two_bf16(x[4], x[5]), two_bf16(x[6], x[7]));
+	numbers_of(x, word, absmax, table);
+	return make_uint4(two_bf16(x[0], x[1]), two_bf16(x[2], x[3]), two_bf16(x[4], x[5]), two_bf16(x[6], x[7]));
 }
 
-static __device__ __forceinline__ void write_e4m3(const struct bnb4_matrix_args *m, uint32_t element,
-						  float x[BNB4_VECTOR])
+ENTRY void __launch_bounds__(BNB4_THREADS)
+	bnb4_dequantize(const __grid_constant__ struct bnb4_dequantize_args a)
 {
-	const uint32_t row = element / m->cols, col = element - row * m->cols;
-	const float inverse = __frcp_rn(
-		__ldg(m->scale + (int64_t)(row >> m->row_shift) * m->scale_ld + (col >> m->col_shift)));
-
-#pragma unroll
-	for (int i = 0; i < BNB4_VECTOR; i++)
-		x[i] = __fmul_rn(x[i], inverse);
-	*(uint2 *)((uint8_t *)m->to + row * m->ld + col) =
-		make_uint2(two_e4m3(x[0], x[1]) | two_e4m3(x[2], x[3]) << 16,
-			   two_e4m3(x[4], x[5]) | two_e4m3(x[6], x[7]) << 16);
-}
-
-static __device__ __forceinline__ void dequantize(const struct bnb4_dequantize_args *a, int to_e4m3)
-{
-	float *table = (float *)shared, absmax[BNB4_TURNS], x[BNB4_VECTOR], offset;
-	const struct bnb4_matrix_args *m = a->matrix;
+	float *table = (float *)shared, absmax[BNB4_TURNS], offset;
+	const struct bnb4_matrix_args *m = a.matrix;
 	uint32_t first, all, word[BNB4_TURNS];
 
-	while (m + 1 < a->matrix + a->count && blockIdx.x >= m[1].first)
+	while (m + 1 < a.matrix + a.count && blockIdx.x >= m[1].first)
 		m++;
 	first = (blockIdx.x - m->first) * BNB4_TILE + threadIdx.x * BNB4_VECTOR;
 	all = m->rows * m->cols;
-	offset = m->absmax_codes ? *m->offset : 0;
+	offset = m->from.absmax_codes ? *m->from.offset : 0;
 	if (threadIdx.x < BNB4_CODES)
 		table[threadIdx.x] = m->type == BNB4_NF4 ? nf4_table[threadIdx.x] : fp4_table[threadIdx.x];
 #pragma unroll
@@ -105,34 +75,65 @@ static __device__ __forceinline__ void dequantize(const struct bnb4_dequantize_a
 
 		if (element >= all)
 			continue;
-		word[i] = *(const uint32_t *)(m->codes + element / 2);
-		absmax[i] = absmax_of(m, element / BNB4_BLOCK, offset);
+		word[i] = *(const uint32_t *)(m->from.codes + element / 2);
+		absmax[i] = absmax_of(&m->from, element / BNB4_BLOCK, offset);
 	}
 	__syncthreads();
 #pragma unroll
 	for (int i = 0; i < BNB4_TURNS; i++) {
 		const uint32_t element = first + i * (BNB4_THREADS * BNB4_VECTOR);
+		int64_t at = element;
 
 		if (element >= all)
 			continue;
-		numbers_of(x, word[i], absmax[i], table);
-		if (to_e4m3)
-			write_e4m3(m, element, x);
-		else
-			write_bf16(m, element, x);
+		if (m->ld != m->cols)
+			at = element / m->cols * m->ld + element % m->cols;
+		*(uint4 *)(m->to + at) = numbers_bf16(word[i], absmax[i], table);
 	}
 }
 
-ENTRY void __launch_bounds__(BNB4_THREADS)
-	bnb4_dequantize(const __grid_constant__ struct bnb4_dequantize_args a)
+static __device__ __forceinline__ const struct bnb4_fp8_part *part_of(const struct bnb4_fp8_args *a, uint32_t row)
 {
-	dequantize(&a, 0);
+	const struct bnb4_fp8_part *p = a->part;
+
+#pragma unroll
+	for (uint32_t i = 1; i < BNB4_PARTS_MOST; i++)
+		if (i < a->parts && row >= a->part[i].begin)
+			p = a->part + i;
+	return p;
 }
 
-ENTRY void __launch_bounds__(BNB4_THREADS)
-	bnb4_dequantize_e4m3(const __grid_constant__ struct bnb4_dequantize_args a)
+ENTRY void __launch_bounds__(TRAIN_THREADS) bnb4_to_fp8(const __grid_constant__ struct bnb4_fp8_args a)
 {
-	dequantize(&a, 1);
+	const struct weights_tile t = weights_tile_of(&a.q);
+	float *table = (float *)((uint8_t *)shared + BNB4_FP8_TABLE_AT), absmax[TURNS_OF(LANES)];
+	uint32_t word[TURNS_OF(LANES)], type[TURNS_OF(LANES)];
+	uint4 kept[TURNS_OF(LANES)];
+
+	if (threadIdx.x < 2 * BNB4_CODES)
+		table[threadIdx.x] = threadIdx.x < BNB4_CODES ? nf4_table[threadIdx.x]
+							      : fp4_table[threadIdx.x - BNB4_CODES];
+#pragma unroll
+	for (int i = 0; i < TURNS_OF(LANES); i++) {
+		const int64_t row = weights_row(&t, i);
+		const struct bnb4_fp8_part *p;
+		uint32_t element;
+
+		word[i] = type[i] = 0;
+		absmax[i] = 0; /* so the numbers that do not exist are 0 */
+		if (row >= a.q.rows || t.left <= 0)
+			continue;
+		p = part_of(&a, (uint32_t)row);
+		element = ((uint32_t)row - p->begin) * a.q.cols + (uint32_t)t.col;
+		word[i] = *(const uint32_t *)(p->from.codes + element / 2);
+		absmax[i] = absmax_of(&p->from, element / BNB4_BLOCK, p->from.absmax_codes ? *p->from.offset : 0);
+		type[i] = p->type;
+	}
+	__syncthreads();
+#pragma unroll
+	for (int i = 0; i < TURNS_OF(LANES); i++)
+		kept[i] = numbers_bf16(word[i], absmax[i], table + type[i] * BNB4_CODES);
+	put_weights(&a.q, &t, kept);
 }
 
 static __device__ __forceinline__ uint32_t code_nf4(float x)

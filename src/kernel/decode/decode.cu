@@ -37,10 +37,10 @@ ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_linear(const __grid_const
 	feed_open(&f, rings_rows(&s), (char *)shared + a.ring, a.depth);
 	feed_part(&f, &r);
 	feed_fill(&f);
-	stage(&s, a.x, NULL, a.norm, a.map.in);
+	linear_stage(&s, &step, 1);
 	if (a.map.adapters && !down)
 		stage_u(&s, a.u, a.map.adapters * a.map.rank);
-	linear_out(&f, &step, down, &s);
+	linear_out(&f, &step, down, &s, 1);
 }
 
 ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_attend(const __grid_constant__ struct decode_attend_args a)
@@ -243,7 +243,7 @@ static __device__ void board_open(struct board *b)
 	const struct decode_token_args *a = &b->a;
 	const struct decode_attend_args attend = {a->qkv, a->cos_sin, NULL, NULL, NULL, a->page, a->o, a->part, a->arrived,
 						  a->heads, (uint32_t)*a->position, a->page_bits};
-	const struct decode_map head = {a->head, NULL, NULL, {NULL, NULL, NULL}, {0, 0, 0}, {0, 0, 0}, a->vocab, a->hidden,
+	const struct decode_map head = {a->head, NULL, NULL, NULL, {NULL, NULL, NULL}, {0, 0, 0}, {0, 0, 0}, a->vocab, a->hidden,
 					a->hidden, 0, 0, 0};
 	const struct decode_map *maps = &b->layer[0].qkv;
 
@@ -258,7 +258,7 @@ static __device__ void board_open(struct board *b)
 
 /* Runs one linear layer or attention. The caller synchronizes the grid. */
 static __device__ __forceinline__ void take_step(struct board *b, struct feed *f, const struct room *s, uint32_t layer,
-						 uint32_t kind, const uint16_t *row, uint32_t *passed)
+						 uint32_t kind, const uint16_t *row, uint32_t *passed, const int E4M3)
 {
 	const uint32_t number = 5 * layer + kind;
 
@@ -270,10 +270,10 @@ static __device__ __forceinline__ void take_step(struct board *b, struct feed *f
 		const struct step p = step_of(b, layer, kind, row);
 		const uint32_t u = p.map->adapters * p.map->rank;
 
-		stage(s, p.x, p.row, p.norm, p.map->in);
+		linear_stage(s, &p, E4M3);
 		stamp(b, number, 1);
 		for (int down = u > 0; down >= 0; down--) {
-			linear_out(f, &p, down, s);
+			linear_out(f, &p, down, s, E4M3);
 			if (down) {
 				grid_barrier(b->a.barrier, passed);
 				stage_u(s, p.u, u);
@@ -283,29 +283,28 @@ static __device__ __forceinline__ void take_step(struct board *b, struct feed *f
 	stamp(b, number, 2);
 }
 
-ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_token(const __grid_constant__ struct decode_token_args a)
+static __device__ __forceinline__ void token_run(const struct decode_token_args *arguments, float4 *memory, const int E4M3)
 {
-	extern __shared__ float4 shared[];
-	struct board *b = (struct board *)shared;
-	const uint16_t *row = row_of_token(&a);
+	struct board *b = (struct board *)memory;
+	const uint16_t *row = row_of_token(arguments);
 	uint32_t passed = 0;
 	struct room s;
 	struct feed f;
 
-	copy_words(&b->a, &a, sizeof(a));
-	copy_words(&b->layer[0], a.layers, sizeof(struct decode_layer));
+	copy_words(&b->a, arguments, sizeof(*arguments));
+	copy_words(&b->layer[0], arguments->layers, sizeof(struct decode_layer));
 	__syncthreads();
 	if (threadIdx.x == 0)
 		board_open(b);
 	__syncthreads();
-	s = room_of(shared + DECODE_BOARD / 16, b->u_max);
-	feed_open(&f, rings_rows(&s), (char *)shared + b->a.ring, b->a.depth);
+	s = room_of(memory + DECODE_BOARD / 16, b->u_max);
+	feed_open(&f, rings_rows(&s), (char *)memory + b->a.ring, b->a.depth);
 	f.board = b;
 	f.order.layer = 0;
 	f.order.part = 0xffffffffu;
 	feed_fill(&f);
 	for (uint32_t layer = 0, kind = 0;;) { /* one call of take_step: its code is long */
-		take_step(b, &f, &s, layer, kind, row, &passed);
+		take_step(b, &f, &s, layer, kind, row, &passed, E4M3);
 		if (layer == b->a.layer_count)
 			break;
 		grid_barrier(b->a.barrier, &passed);
@@ -315,4 +314,18 @@ ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_token(const __grid_consta
 	}
 	stamp(b, 5 * b->a.layer_count, 3);
 	grid_end(b->a.barrier, passed);
+}
+
+ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_token(const __grid_constant__ struct decode_token_args a)
+{
+	extern __shared__ float4 shared[];
+
+	token_run(&a, shared, 0);
+}
+
+ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_token_e4m3(const __grid_constant__ struct decode_token_args a)
+{
+	extern __shared__ float4 shared[];
+
+	token_run(&a, shared, 1);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declarations of the decode kernels: the forward pass of one row over the paged KV cache. Weights and the KV
- * cache are BF16. Everything else, sums included, is F32. Each SM has one block of DECODE_THREADS with
- * decode_shared() bytes of shared memory.
+ * Declarations of the decode kernels: the forward pass of one row over the paged KV cache. The KV cache is
+ * BF16, and so are weights, or those of layers are E4M3 with a factor per row. Everything else, sums
+ * included, is F32, but the vector that E4M3 weights multiply is rounded to FP16. Each SM has one block of
+ * DECODE_THREADS with decode_shared() bytes of shared memory.
  *
  * - decode_linear: one linear layer, fused with the norm before it, bias, residual, SwiGLU and adapters.
  * - decode_attend: RoPE (and the head norm), the new row of the KV cache, and attention to the whole
@@ -21,8 +22,9 @@
 enum {
 	DECODE_WARPS = 16,
 	DECODE_THREADS = DECODE_WARPS * 32,
-	DECODE_CHUNK = 256, /* elements of a row that a warp holds, eight per lane */
-	DECODE_UNIT = 4,    /* chunks that are requested and multiplied together */
+	DECODE_CHUNK = 256,			/* elements of a row that a warp holds, eight per lane */
+	DECODE_CHUNK_FLOATS = DECODE_CHUNK + 8, /* of shared memory for a chunk's part of the vector */
+	DECODE_UNIT = 4,			/* chunks that are requested and multiplied together */
 	DECODE_SLOT_BYTES = DECODE_UNIT * 2 * DECODE_CHUNK,
 	DECODE_DEPTH = 8,	/* maximum number of slots of a warp's ring */
 	DECODE_ADAPTERS = 3,	/* maximum number of adapters of a linear layer */
@@ -32,14 +34,15 @@ enum {
 	DECODE_BOARD = 3584,	/* bytes of shared memory for a block's struct board */
 	DECODE_STAMPS = 4,	/* per step: begun, staged, computed, all blocks arrived */
 	DECODE_NOTES = 96,	/* words of shared memory for a block's notes */
-	DECODE_MISC =
-		(DECODE_NOTES + 12 * DECODE_WARPS + 3) / 4 * 4 /* notes, and the source of each warp's ring */
+	/* notes, the source of each warp's ring, and two words for each slot */
+	DECODE_MISC = (DECODE_NOTES + (12 + 2 * DECODE_DEPTH) * DECODE_WARPS + 3) / 4 * 4
 };
 
 /* A linear layer: y = W x + bias + scale * B (A x). Rows are 16-byte aligned: `in` and ld are multiples of
- * 8. */
+ * 8, or of 16 if W is E4M3. Then there are no adapters. */
 struct decode_map {
-	DEVICE_PTR(const uint16_t) w;			       /* (out, in), ld */
+	DEVICE_PTR(const uint16_t) w;			       /* (out, in), ld: BF16, or E4M3 */
+	DEVICE_PTR(const float) w_scale;		       /* (out): factors of E4M3 rows; 0: W is BF16 */
 	DEVICE_PTR(const uint16_t) bias;		       /* (out); 0: absent */
 	DEVICE_PTR(const uint16_t) a;			       /* (adapters * rank, in), contiguous */
 	DEVICE_PTR(const uint16_t) b[DECODE_ADAPTERS];	       /* (rows of y, rank), contiguous */
@@ -48,7 +51,7 @@ struct decode_map {
 	uint32_t adapters, rank;
 	float scale;
 };
-static_assert(sizeof(struct decode_map) == 96, "layout shared with nvcc");
+static_assert(sizeof(struct decode_map) == 104, "layout shared with nvcc");
 
 struct decode_layer {
 	struct decode_map qkv, o, gate_up, down;
@@ -58,7 +61,7 @@ struct decode_layer {
 	DEVICE_PTR(const uint16_t) k_norm;
 	DEVICE_PTR(uint16_t) kv; /* (rows, 2 kv_heads head_dim) */
 };
-static_assert(sizeof(struct decode_layer) == 424, "layout shared with nvcc");
+static_assert(sizeof(struct decode_layer) == 456, "layout shared with nvcc");
 
 enum decode_kind {
 	DECODE_PLAIN,  /* out = y */
@@ -79,7 +82,7 @@ struct decode_linear_args {
 	uint32_t kind;
 	uint32_t depth, ring; /* depth and shared-memory offset of the rings */
 };
-static_assert(sizeof(struct decode_linear_args) == 152, "layout shared with nvcc");
+static_assert(sizeof(struct decode_linear_args) == 160, "layout shared with nvcc");
 
 struct decode_heads {
 	uint32_t heads, kv_heads, head_dim; /* head_dim: 64 or 128 */
@@ -177,13 +180,14 @@ static inline uint32_t decode_attend_floats(const struct decode_heads *h)
 }
 
 /* Floats of shared memory that a block needs for a linear layer: the vector, and one partial sum for each row
- * and unit of chunks that overlap. */
+ * and unit of chunks that overlap. in: words of two bytes of a row of W, so half of the elements if W is
+ * E4M3. */
 static inline uint32_t decode_work(uint32_t out, uint32_t in, uint32_t grid)
 {
 	const uint32_t rows = 2 * (out / 2 / grid + 1) + 1; /* gate and up rows are assigned in pairs */
 	const uint32_t chunks = decode_padded(in) / DECODE_CHUNK;
 
-	return decode_padded(in) + rows * ((chunks + DECODE_UNIT - 1) / DECODE_UNIT + 1) + 2;
+	return chunks * DECODE_CHUNK_FLOATS + rows * ((chunks + DECODE_UNIT - 1) / DECODE_UNIT + 1) + 2;
 }
 
 /* Bytes of shared memory before the rings, a multiple of 16. work: the maximum of decode_work over the linear

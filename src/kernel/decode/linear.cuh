@@ -8,138 +8,7 @@
  */
 #ifndef KERNEL_DECODE_LINEAR_CUH
 #define KERNEL_DECODE_LINEAR_CUH
-#include "kernel/decode/weight_ring.cuh"
-
-#define STAGE_BATCH 5
-
-struct room {
-	float *notes;	/* 32 words for sums of warps, 32 free, 32 for attention; then the rows of each warp's ring */
-	float *x;	/* the vector, with permuted chunks: see place_of */
-	float *u; /* A x of the adapters */
-};
-
-/* Partial sums of each row in each unit. They follow the vector. */
-static __device__ __forceinline__ float *sums_of(const struct room *s, const struct rows *r)
-{
-	return s->x + r->chunks * DECODE_CHUNK;
-}
-
-static __device__ __forceinline__ float bf16_low(uint32_t pair)
-{
-	return __uint_as_float(pair << 16);
-}
-
-static __device__ __forceinline__ float bf16_high(uint32_t pair)
-{
-	return __uint_as_float(pair & 0xffff0000u);
-}
-
-static __device__ __forceinline__ float bf16_at(const uint16_t *p, uint64_t i)
-{
-	return __uint_as_float((uint32_t)p[i] << 16);
-}
-
-/* Rounds to nearest, ties to even. */
-static __device__ __forceinline__ uint16_t to_bf16(float f)
-{
-	uint32_t bits = __float_as_uint(f);
-
-	if ((bits & 0x7fffffffu) > 0x7f800000u)
-		return (uint16_t)(bits >> 16 | 0x40u);
-	return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
-
-static __device__ __forceinline__ float warp_sum(float v)
-{
-#pragma unroll
-	for (int offset = 16; offset; offset /= 2)
-		v += __shfl_xor_sync(0xffffffffu, v, offset);
-	return v;
-}
-
-/* Position of four neighbours of the vector, in units of four. A lane's eight elements are split over two
- * halves of their chunk, so a warp reads 16 bytes per lane without bank conflicts. */
-static __device__ __forceinline__ uint32_t place_of(uint32_t four)
-{
-	const uint32_t chunk = four / 64, lane = four % 64 / 2, half = four % 2;
-
-	return chunk * 64 + half * 32 + lane;
-}
-
-/* Four elements of the vector: F32 written by other blocks or, if x is NULL, BF16 from `row`. Elements past
- * the end are zeros, and so are all if there is neither. */
-static __device__ __forceinline__ float4 four_of(const float *x, const uint16_t *row, uint32_t in, uint32_t four)
-{
-	uint2 pairs;
-
-	if (4 * four >= in || (!x && !row))
-		return make_float4(0, 0, 0, 0);
-	if (x)
-		return __ldcg((const float4 *)x + four);
-	pairs = ((const uint2 *)row)[four];
-	return make_float4(bf16_low(pairs.x), bf16_high(pairs.x), bf16_low(pairs.y), bf16_high(pairs.y));
-}
-
-/* Stages the vector in shared memory, multiplied by norm if that is not NULL. The division by the root mean
- * square is applied to the results later: see rstd_of. Each thread has STAGE_BATCH loads in flight. */
-static __device__ __forceinline__ void stage(const struct room *s, const float *x, const uint16_t *row, const uint16_t *norm, uint32_t in)
-{
-	float4 *to = (float4 *)s->x;
-	float squares = 0;
-
-	__syncthreads();
-	for (uint32_t first = threadIdx.x; first < decode_padded(in) / 4; first += STAGE_BATCH * DECODE_THREADS) {
-		float4 v[STAGE_BATCH];
-		uint2 w[STAGE_BATCH];
-
-#pragma unroll
-		for (uint32_t j = 0; j < STAGE_BATCH; j++) {
-			const uint32_t i = first + j * DECODE_THREADS;
-
-			v[j] = four_of(x, row, in, i);
-			if (norm && 4 * i < in)
-				w[j] = ((const uint2 *)norm)[i];
-			else
-				w[j].x = w[j].y = 0x3f803f80u; /* ones */
-		}
-#pragma unroll
-		for (uint32_t j = 0; j < STAGE_BATCH; j++) {
-			const uint32_t i = first + j * DECODE_THREADS;
-
-			squares += v[j].x * v[j].x + v[j].y * v[j].y + v[j].z * v[j].z + v[j].w * v[j].w;
-			v[j].x *= bf16_low(w[j].x);
-			v[j].y *= bf16_high(w[j].x);
-			v[j].z *= bf16_low(w[j].y);
-			v[j].w *= bf16_high(w[j].y);
-			if (i < decode_padded(in) / 4)
-				to[place_of(i)] = v[j];
-		}
-	}
-	if (norm) {
-		squares = warp_sum(squares);
-		if (threadIdx.x % 32 == 0)
-			s->notes[threadIdx.x / 32] = squares;
-	}
-	__syncthreads();
-}
-
-/* 1 / root mean square of the vector that was staged last, added in a fixed order. */
-static __device__ __forceinline__ float rstd_of(const struct room *s, uint32_t in, float eps)
-{
-	float sum = 0;
-
-#pragma unroll
-	for (int i = 0; i < DECODE_WARPS; i++)
-		sum += s->notes[i];
-	return rsqrtf(sum / (float)in + eps);
-}
-
-static __device__ __forceinline__ void stage_u(const struct room *s, const float *u, uint32_t count)
-{
-	for (uint32_t i = threadIdx.x; i < count; i += DECODE_THREADS)
-		s->u[i] = __ldcg(u + i);
-	__syncthreads();
-}
+#include "kernel/decode/e4m3.cuh"
 
 /* A linear layer and its fused operations. The struct is not in a thread's local memory, because shared
  * memory leaves almost no L1 for it. */
@@ -151,27 +20,6 @@ struct step {
 	float eps;
 	uint32_t kind;
 };
-
-static __device__ __forceinline__ float eight(uint4 w, float4 low, float4 high, float sum)
-{
-	sum += bf16_low(w.x) * low.x;
-	sum += bf16_high(w.x) * low.y;
-	sum += bf16_low(w.y) * low.z;
-	sum += bf16_high(w.y) * low.w;
-	sum += bf16_low(w.z) * high.x;
-	sum += bf16_high(w.z) * high.y;
-	sum += bf16_low(w.w) * high.z;
-	sum += bf16_high(w.w) * high.w;
-	return sum;
-}
-
-/* Stores a unit's partial sum of a row. */
-static __device__ __forceinline__ void put(float *sums, uint32_t unit, uint32_t row, float sum)
-{
-	sum = warp_sum(sum);
-	if (threadIdx.x % 32 == 0)
-		sums[unit + row] = sum;
-}
 
 /* Computes all dot products of the block. The sums are complete after the barrier at the end. The ring
  * delivers the parts of r. */
@@ -189,7 +37,7 @@ static __device__ __forceinline__ void dots(struct feed *f, const struct rows *r
 		uint32_t row = p.at / r->chunks, chunk = p.at - row * r->chunks;
 		float sum = 0;
 
-		copy_wait(f->held - 1);
+		feed_wait(f);
 		if (p.n == DECODE_UNIT && p.limit == 0xffffffffu && chunk + DECODE_UNIT <= r->chunks) {
 			uint4 w[DECODE_UNIT];
 			float more = 0;
@@ -221,8 +69,7 @@ static __device__ __forceinline__ void dots(struct feed *f, const struct rows *r
 				chunk++;
 			}
 		}
-		f->held--;
-		f->got = f->got + 1 == f->depth ? 0 : f->got + 1;
+		feed_took(f);
 		feed_fill(f);
 		put(sums, p.unit, row, sum);
 		part_on(&p);
@@ -273,10 +120,10 @@ static __device__ __forceinline__ float adapters_of(const struct decode_map *m, 
 	return m->scale * sum;
 }
 
-static __device__ __forceinline__ float y_of(const struct decode_map *m, const struct rows *r, const struct room *s, uint32_t i, float rstd)
+static __device__ __forceinline__ float y_of(const struct decode_map *m, const struct rows *r, const struct room *s, uint32_t i, float factor)
 {
 	const uint32_t row = i < r->count ? r->first + i : r->second + (i - r->count);
-	const float y = rstd * sum_of(r, s, i);
+	const float y = factor * sum_of(r, s, i);
 
 	return m->adapters ? y + adapters_of(m, s, row) : y;
 }
@@ -289,29 +136,52 @@ static __device__ __forceinline__ float added_to(const struct step *a, uint32_t 
 	return a->map->bias ? bf16_at(a->map->bias, row) : 0;
 }
 
+/* The factor of a row's weights. e4m3: the weights have factors. */
+static __device__ __forceinline__ float scale_of(const struct decode_map *m, uint32_t row, int e4m3)
+{
+	return e4m3 ? m->w_scale[row] : 1;
+}
+
+/* Stages the vector for the map's type of weights. E4M3: a constant, whether they may be E4M3. */
+static __device__ __forceinline__ void linear_stage(const struct room *s, const struct step *a, const int E4M3)
+{
+	if (E4M3 && a->map->w_scale)
+		stage_e4m3(s, a->x, a->row, a->norm, a->map->in);
+	else
+		stage(s, a->x, a->row, a->norm, a->map->in);
+}
+
 /* Computes a linear layer and writes its output. x must be staged. Only PLAIN adds a bias, only ADD a
- * residual. */
-static __device__ __forceinline__ void linear_out(struct feed *f, const struct step *a, int down, const struct room *s)
+ * residual. A thread reads what it needs of its first row before it waits for weights. */
+static __device__ __forceinline__ void linear_out(struct feed *f, const struct step *a, int down, const struct room *s, const int E4M3)
 {
 	const struct decode_map *m = a->map;
 	const struct rows r = rows_of_map(m, down, a->kind == DECODE_SWIGLU);
-	const float early = !down && threadIdx.x < r.count ? added_to(a, r.first + threadIdx.x) : 0;
-	float rstd = 1;
+	const int mine = !down && threadIdx.x < r.count, e4m3 = E4M3 && !down && m->w_scale;
+	const uint32_t first = r.first + threadIdx.x;
+	const float early = mine ? added_to(a, first) : 0, early_scale = mine ? scale_of(m, first, e4m3) : 1;
+	const float early_up = mine && a->kind == DECODE_SWIGLU ? scale_of(m, r.second + threadIdx.x, e4m3) : 1;
+	float factor = 1;
 
-	dots(f, &r, s);
+	if (e4m3)
+		dots_e4m3(f, &r, s);
+	else
+		dots(f, &r, s);
 	if (a->norm)
-		rstd = rstd_of(s, m->in, a->eps);
+		factor = rstd_of(s, m->in, a->eps);
 	for (uint32_t i = threadIdx.x; i < r.count; i += DECODE_THREADS) {
 		const uint32_t row = r.first + i;
+		const float scale = factor * (i == threadIdx.x ? early_scale : scale_of(m, row, e4m3));
 
 		if (down) {
-			a->u[row] = rstd * sum_of(&r, s, i);
+			a->u[row] = factor * sum_of(&r, s, i);
 		} else if (a->kind == DECODE_SWIGLU) {
-			const float gate = y_of(m, &r, s, i, rstd), up = y_of(m, &r, s, r.count + i, rstd);
+			const float up_scale = factor * (i == threadIdx.x ? early_up : scale_of(m, r.second + i, e4m3));
+			const float gate = y_of(m, &r, s, i, scale), up = y_of(m, &r, s, r.count + i, up_scale);
 
 			a->out[row] = gate / (1 + expf(-gate)) * up;
 		} else {
-			a->out[row] = y_of(m, &r, s, i, rstd) + (i == threadIdx.x ? early : added_to(a, row));
+			a->out[row] = y_of(m, &r, s, i, scale) + (i == threadIdx.x ? early : added_to(a, row));
 		}
 	}
 }

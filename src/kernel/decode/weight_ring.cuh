@@ -4,9 +4,10 @@
  * which each warp reads its part.
  *
  * Each block of the grid has an equal contiguous run of rows. A block's run is a sequence of units of chunks
- * (a chunk is 512 bytes of a row). Its warps take units in turn, so no warp is idle for any shape. Each lane
- * requests its own 16 bytes of a chunk by asynchronous copies and reads no others. So no barrier is needed
- * between a copy and its use.
+ * (a chunk is 512 bytes of a row). Its warps take units in turn, so no warp is idle for any shape. From Hopper
+ * on, one lane requests a unit by a bulk copy, which reports to a barrier of its slot. Such copies do not pass
+ * through the SM's load units, so reads of shared memory do not wait behind them. On older devices each lane
+ * requests its own 16 bytes of a chunk and reads no others, so no barrier is needed between a copy and its use.
  * Weights do not depend on computed values. When a warp has requested the last unit of its part, it requests
  * the first unit of its part of the next step. So the memory stays busy while the grid synchronizes and
  * computes norms and attention.
@@ -20,6 +21,10 @@
 
 #ifndef EMULATED
 #define ENTRY extern "C" __global__
+#endif
+#if !defined(EMULATED) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define DECODE_BULK
+#include "kernel/hopper.cuh"
 #endif
 
 /* A block's rows: `count` from `first` on. If rows are assigned in pairs, also `count` from `second` on. */
@@ -127,9 +132,13 @@ static __device__ __forceinline__ const uint16_t *row_at(const struct rows *r, u
 	return r->w + (uint64_t)(i < r->count ? r->first + i : r->second + (i - r->count)) * r->ld;
 }
 
+/* The ring counts words of two bytes: one element of BF16, two of E4M3. */
 static __device__ __forceinline__ struct rows rows_of_map(const struct decode_map *m, int down, int pairs)
 {
-	return down ? rows_of(m->a, m->adapters * m->rank, m->in, m->in, 0) : rows_of(m->w, m->out, m->in, m->ld, pairs);
+	const uint32_t halve = m->w_scale != NULL;
+
+	return down ? rows_of(m->a, m->adapters * m->rank, m->in, m->in, 0)
+		    : rows_of(m->w, m->out, m->in >> halve, m->ld >> halve, pairs);
 }
 
 /* A warp's part of a linear layer: every DECODE_WARPSth unit of its block. A unit is up to DECODE_UNIT chunks
@@ -192,6 +201,9 @@ struct feed {
 	uint32_t depth;	   /* number of slots */
 	uint32_t put, got; /* the next slot to fill, the next slot to read */
 	uint32_t held;
+#ifdef DECODE_BULK
+	uint32_t barriers, parity; /* shared-memory address of the slots' barriers; what the next one to read waits for */
+#endif
 	const struct board *board; /* for a sequence of steps; NULL: only one part */
 	struct order order;	   /* the part that is open */
 };
@@ -201,6 +213,17 @@ static __device__ __forceinline__ int feed_next(struct feed *f);
 static __device__ __forceinline__ void feed_ask(struct feed *f)
 {
 	const uint32_t n = f->part.n;
+#ifdef DECODE_BULK
+	uint32_t bytes = n * 2 * DECODE_CHUNK;
+
+	if (f->part.limit != 0xffffffffu && (f->part.limit - f->part.column) * 2 < bytes)
+		bytes = (f->part.limit - f->part.column) * 2;
+	__syncwarp(); /* all lanes have read the slot */
+	if (threadIdx.x % 32 == 0) {
+		barrier_expect(f->barriers + 8 * f->put, bytes);
+		bulk_load(f->slots + f->put * DECODE_SLOT_BYTES, f->part.p, bytes, f->barriers + 8 * f->put);
+	}
+#else
 	const uint32_t lane = threadIdx.x % 32, to = f->slots + f->put * DECODE_SLOT_BYTES + lane * 16;
 	const uint16_t *from = f->part.p + lane * 8;
 
@@ -215,9 +238,30 @@ static __device__ __forceinline__ void feed_ask(struct feed *f)
 				copy_async(to + j * 2 * DECODE_CHUNK, from + j * DECODE_CHUNK);
 	}
 	copy_commit();
+#endif
 	f->held++;
 	f->put = f->put + 1 == f->depth ? 0 : f->put + 1;
 	part_on(&f->part);
+}
+
+/* Waits for the unit of the next slot to read. */
+static __device__ __forceinline__ void feed_wait(const struct feed *f)
+{
+#ifdef DECODE_BULK
+	barrier_wait(f->barriers + 8 * f->got, f->parity);
+#else
+	copy_wait(f->held - 1);
+#endif
+}
+
+/* The warp has read this slot. */
+static __device__ __forceinline__ void feed_took(struct feed *f)
+{
+	f->held--;
+	f->got = f->got + 1 == f->depth ? 0 : f->got + 1;
+#ifdef DECODE_BULK
+	f->parity ^= f->got == 0;
+#endif
 }
 
 /* Requests units while there are free slots. */
@@ -241,9 +285,17 @@ static __device__ __forceinline__ void feed_part(struct feed *f, const struct ro
 	part_open(&f->part, f->rows, threadIdx.x / 32);
 }
 
-/* `rows`: room for DECODE_WARPS entries. */
+/* `rows`: room for DECODE_WARPS entries, and behind them for DECODE_WARPS * DECODE_DEPTH barriers. */
 static __device__ __forceinline__ void feed_open(struct feed *f, struct rows *rows, void *ring, uint32_t depth)
 {
+#ifdef DECODE_BULK
+	f->barriers = shared_address(rows + DECODE_WARPS) + threadIdx.x / 32 * DECODE_DEPTH * 8;
+	f->parity = 0;
+	if (threadIdx.x % 32 < depth)
+		barrier_init(f->barriers + 8 * (threadIdx.x % 32), 1);
+	barrier_init_fence();
+	__syncwarp();
+#endif
 	f->rows = rows + threadIdx.x / 32;
 	f->slots = shared_address(ring) + threadIdx.x / 32 * depth * DECODE_SLOT_BYTES;
 	f->depth = depth;

@@ -439,7 +439,7 @@ static __device__ __forceinline__ void finish_parts(const skinny_args &a, const 
 	cluster_sync();
 	finish(a, p, rank, 0, SIZE, m.ring);
 	proxy_fence();
-	cluster_sync();
+	cluster_meet(); /* every block has read the sums */
 }
 
 template <int SIZE, typename KIND>
@@ -482,8 +482,13 @@ static __device__ __forceinline__ void provide(const skinny_args &a, const struc
 		__syncwarp();
 		if (p.splits > 1) { /* see finish_parts */
 			cluster_sync();
-			cluster_sync();
+			cluster_meet();
 		}
+	}
+	/* Other blocks may still arrive at this one's barriers, so it stays until they have. */
+	for (uint32_t i = 0; i < a.stages && threadIdx.x % 32 == 0; i++) {
+		barrier_wait(m.empty + 8 * at.slot, at.parity ^ 1);
+		advance(at, a.stages);
 	}
 }
 
@@ -506,13 +511,12 @@ template <int SIZE, typename KIND> static __device__ __forceinline__ void run(co
 		tensor_prefetch_map(&a.w_map);
 		tensor_prefetch_map(&a.x_map);
 	}
-	cluster_sync();
+	cluster_meet();
 	grid_release();
 	if (threadIdx.x / 32 == LOADER)
 		provide<SIZE, KIND>(a, m, k);
 	else
 		compute<SIZE, KIND>(a, m, k);
-	cluster_sync(); /* other blocks may still arrive at this one's barriers */
 }
 
 #define ENTRY(SIZE, KIND)                                                                                      \

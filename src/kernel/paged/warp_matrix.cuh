@@ -7,6 +7,7 @@
 #ifndef KERNEL_PAGED_WARP_MATRIX_CUH
 #define KERNEL_PAGED_WARP_MATRIX_CUH
 #include "kernel/args.h"
+#include "kernel/f16_matrix.cuh"
 
 #ifndef EMULATED
 #define ENTRY extern "C" __global__
@@ -120,48 +121,12 @@ static __device__ __forceinline__ uint32_t pack_bf16(float low, float high)
 	return v;
 }
 
-/* As matrix_step, of FP16. */
-static __device__ __forceinline__ void matrix_step_f16(float *c, const uint32_t *a, uint32_t b0, uint32_t b1)
-{
-	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-		     "{%0,%1,%2,%3};"
-		     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-static __device__ __forceinline__ uint32_t pack_f16(float low, float high)
-{
-	uint32_t v;
-
-	asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(v) : "f"(high), "f"(low));
-	return v;
-}
-
 static __device__ __forceinline__ uint32_t multiply_f16(uint32_t x, uint32_t y)
 {
 	uint32_t v;
 
 	asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(v) : "r"(x), "r"(y));
 	return v;
-}
-
-/* The two E4M3 numbers in the low half become FP16, which has all of them. */
-static __device__ __forceinline__ uint32_t widen_e4m3(uint32_t v)
-{
-	uint32_t w;
-
-#if __CUDA_ARCH__ >= 890
-	asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(w) : "h"((uint16_t)v));
-#else
-	/* Exponents move to their places; the product corrects the bias, also for subnormal numbers. A NaN becomes
-	 * 480. */
-	const uint32_t bytes = __byte_perm(v, 0, 0x1404);
-
-	asm("fma.rn.f16x2 %0, %1, %2, %3;"
-	    : "=r"(w)
-	    : "r"((bytes & 0x80008000u) | (bytes & 0x7f007f00u) >> 1), "r"(0x5c005c00u), "r"(0x80008000u));
-#endif
-	return w;
 }
 
 static __device__ __forceinline__ uint32_t pick_bytes(uint32_t v, uint32_t which)

@@ -4,81 +4,10 @@
  * a tile of a row, and finds its largest magnitude by shuffles. The code is C except for nvcc's keywords, so
  * tests/gpu/emulate.h can run it on a CPU. References: tests/gpu/ref_train_fp8.c.
  */
-#include "kernel/step/device.cuh"
-#include "kernel/train/fp8.h"
+#include "kernel/train/fp8.cuh"
 
-#define TILE TRAIN_FP8_TILE
-#define LANES (TILE / 8)
 #define KEEP 2 /* vectors of a row per thread: train_row_threads */
-#define LEAST 0x1p-100f
-#define MOST 448.0f
-#define FINITE_MOST 3.402823466e38f
-
-/* The larger one of two magnitudes; NaN if either is. */
-static __device__ __forceinline__ float larger_of(float x, float y)
-{
-	return y <= x || x != x ? x : y;
-}
-
-static __device__ __forceinline__ float most_of8(const float v[8], float most)
-{
-#pragma unroll
-	for (int j = 0; j < 8; j++)
-		most = larger_of(most, fabsf(v[j]));
-	return most;
-}
-
-/* Of `lanes` neighbours. All lanes of the warp call it. */
-static __device__ __forceinline__ float most_of_lanes(float most, unsigned lanes)
-{
-	for (unsigned offset = lanes / 2; offset; offset /= 2)
-		most = larger_of(most, lane_f32(most, (threadIdx.x % 32) ^ offset));
-	return most;
-}
-
-struct factor {
-	float scale, inverse;
-};
-
-static __device__ __forceinline__ struct factor factor_of(float most)
-{
-	struct factor f = {1, 1};
-
-	if (!(most <= FINITE_MOST)) {
-		f.scale = f.inverse = __uint_as_float(0x7fc00000u);
-	} else if (most > 0) {
-		most = most < LEAST ? LEAST : most;
-		f.scale = most / MOST;
-		f.inverse = MOST / most;
-	}
-	return f;
-}
-
-static __device__ __forceinline__ void put_scale(float *to, float scale, uint32_t *overflows)
-{
-	*to = scale;
-	if (scale != scale && overflows)
-		atomicAdd(overflows, 1); /* of integers, so any order gives the same sum */
-}
-
-/* Two numbers to nearest even, the first one in the low byte. Larger ones become 448. */
-static __device__ __forceinline__ uint32_t two_e4m3(float low, float high)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-	uint16_t both;
-
-	asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(both) : "f"(high), "f"(low));
-	return both;
-#else
-	return (low != low ? 0x7fu : to_e4m3(low)) | (high != high ? 0x7fu : to_e4m3(high)) << 8;
-#endif
-}
-
-static __device__ __forceinline__ uint2 eight_e4m3(const float v[8])
-{
-	return make_uint2(two_e4m3(v[0], v[1]) | two_e4m3(v[2], v[3]) << 16,
-			  two_e4m3(v[4], v[5]) | two_e4m3(v[6], v[7]) << 16);
-}
+#define WIDE_LANES (TILE / 16)
 
 /* Quantizes a group's tile of a row. v: the lane's elements, rounded to BF16, 0 where there are none. `mine` is
  * false if the group has no tile; `left`: the row's elements from the lane's own on. */
@@ -289,90 +218,52 @@ ENTRY void __launch_bounds__(TRAIN_THREADS)
 	}
 }
 
-#define PITCH TRAIN_FP8_PITCH
-
-/* Eight elements at consecutive columns of a tile, as bytes of as many rows of the transposed tile. */
-static __device__ __forceinline__ void turn8(uint8_t *turned, int column, int row, uint2 q)
-{
-#pragma unroll
-	for (int j = 0; j < 8; j++)
-		turned[(column + j) * PITCH + row] = (uint8_t)((j < 4 ? q.x : q.y) >> j % 4 * 8);
-}
-
-/* Writes `columns` rows of transposed elements, of which `left` columns and `rows` elements exist, 4 bytes at a
- * time. */
-static __device__ __forceinline__ void put_turned(const uint8_t *turned, uint8_t *to, int64_t ld, unsigned columns,
-						  int64_t left, int64_t rows)
-{
-	for (unsigned i = threadIdx.x; i < columns * (TILE / 4); i += blockDim.x) {
-		const unsigned column = i / (TILE / 4), row = i % (TILE / 4) * 4;
-
-		if (column < left && row < rows)
-			*(uint32_t *)(to + column * ld + row) = *(const uint32_t *)(turned + column * PITCH + row);
-	}
-}
-
-/* Rows of a tile that a block loads at once, and how often, if each row has `across` threads. */
-#define ROWS_OF(across) (TRAIN_THREADS / (across))
-#define TURNS_OF(across) (TILE / ROWS_OF(across))
-
 ENTRY void __launch_bounds__(TRAIN_THREADS)
 	train_fp8_weights(const __grid_constant__ struct train_fp8_weights_args a)
+{
+	const struct weights_tile t = weights_tile_of(&a.q);
+	const int wide = wide16(a.w, a.ld_w * 2);
+	uint4 kept[TURNS_OF(LANES)];
+
+#pragma unroll
+	for (int i = 0; i < TURNS_OF(LANES); i++) {
+		const int64_t row = weights_row(&t, i);
+
+		kept[i] = load_or_0(a.w + row * a.ld_w + t.col, row < a.q.rows ? t.left : 0, wide);
+	}
+	put_weights(&a.q, &t, kept);
+}
+
+ENTRY void __launch_bounds__(TRAIN_THREADS)
+	train_fp8_transpose(const __grid_constant__ struct train_fp8_transpose_args a)
 {
 	const uint32_t per_row = (a.cols + TILE - 1) / TILE, down = blockIdx.x / per_row;
 	const uint32_t across = blockIdx.x - down * per_row;
 	const int64_t row0 = (int64_t)down * TILE, col0 = (int64_t)across * TILE;
-	const int64_t col = col0 + threadIdx.x % LANES * 8, left = a.cols - col;
-	const int wide = wide16(a.w, a.ld_w * 2);
-	float *warp_most = (float *)shared;
+	const int column = threadIdx.x % WIDE_LANES * 16;
+	const int64_t left = a.cols - col0 - column;
 	uint8_t *turned = (uint8_t *)shared + TRAIN_FP8_TURNED_AT;
-	uint4 kept[TURNS_OF(LANES)];
-	struct factor f;
-	float most = 0;
+	uint4 kept[TURNS_OF(WIDE_LANES)];
 
 #pragma unroll
-	for (int i = 0; i < TURNS_OF(LANES); i++) {
-		const int64_t row = row0 + i * ROWS_OF(LANES) + threadIdx.x / LANES;
+	for (int i = 0; i < TURNS_OF(WIDE_LANES); i++) {
+		const int64_t row = row0 + i * ROWS_OF(WIDE_LANES) + threadIdx.x / WIDE_LANES;
 
-		kept[i] = load_or_0(a.w + row * a.ld_w + col, row < a.rows ? left : 0, wide);
-	}
-#pragma unroll
-	for (int i = 0; i < TURNS_OF(LANES); i++) {
-		float v[8];
-
-		unpack8(v, kept[i]);
-		most = most_of8(v, most);
-	}
-	most = most_of_lanes(most, 32);
-	if (threadIdx.x % 32 == 0)
-		warp_most[threadIdx.x / 32] = most;
-	__syncthreads();
-#pragma unroll
-	for (int i = 0; i < TRAIN_THREADS / 32; i++)
-		most = larger_of(most, warp_most[i]);
-	f = factor_of(most);
-	if (threadIdx.x == 0) {
-		put_scale(a.scale + down * a.step + across, f.scale, a.overflows);
-		a.scale_transposed[across * a.step_transposed + down] = f.scale;
-	}
-#pragma unroll
-	for (int i = 0; i < TURNS_OF(LANES); i++) {
-		const int64_t row = row0 + i * ROWS_OF(LANES) + threadIdx.x / LANES;
-		float v[8];
-		uint2 q;
-
-		unpack8(v, kept[i]);
-#pragma unroll
-		for (int j = 0; j < 8; j++)
-			v[j] *= f.inverse;
-		q = eight_e4m3(v);
+		kept[i] = make_uint4(0, 0, 0, 0);
 		if (row < a.rows && left > 0)
-			*(uint2 *)(a.to + row * a.ld_to + col) = q;
-		turn8(turned, threadIdx.x % LANES * 8, (int)(row - row0), q);
+			kept[i] = *(const uint4 *)(a.from + row * a.ld_from + col0 + column);
 	}
+#pragma unroll
+	for (int i = 0; i < TURNS_OF(WIDE_LANES); i++) {
+		const int row = i * ROWS_OF(WIDE_LANES) + threadIdx.x / WIDE_LANES;
+
+		turn8(turned, column, row, make_uint2(kept[i].x, kept[i].y));
+		turn8(turned, column + 8, row, make_uint2(kept[i].z, kept[i].w));
+	}
+	if (threadIdx.x == 0)
+		a.scale_to[across * a.step_to + down] = a.scale[down * a.step + across];
 	__syncthreads();
-	put_turned(turned, a.transposed + col0 * a.ld_transposed + row0, a.ld_transposed, TILE, a.cols - col0,
-		   a.rows - row0);
+	put_turned(turned, a.to + col0 * a.ld_to + row0, a.ld_to, TILE, a.cols - col0, a.rows - row0);
 }
 
 #define COLUMNS TRAIN_FP8_COLUMNS

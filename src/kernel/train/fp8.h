@@ -70,20 +70,39 @@ struct train_fp8_swiglu_args {
 };
 static_assert(sizeof(struct train_fp8_swiglu_args) == 96, "layout shared with nvcc");
 
-/* train_fp8_weights: `to` is w in E4M3, and `transposed` has the transposed bytes, (cols, rows). The scale of
- * tile (i, j) is scale[i * step + j], and scale_transposed[j * step_transposed + i]. rows is a multiple of 4.
- * Grid: tiles of cols * tiles of rows. Threads: TRAIN_THREADS. Shared: TRAIN_FP8_TURN_SHARED. */
-struct train_fp8_weights_args {
-	DEVICE_PTR(const uint16_t) w;	/* (rows, cols), ld_w */
+/* A weight of rows x cols in E4M3, and its transposed bytes, (cols, rows). The scale of tile (i, j) is
+ * scale[i * step + j], and scale_transposed[j * step_transposed + i]. rows is a multiple of 4. */
+struct train_fp8_weights {
 	DEVICE_PTR(uint8_t) to;		/* (rows, cols), ld_to */
-	DEVICE_PTR(uint8_t) transposed; /* (cols, rows), ld_transposed */
+	DEVICE_PTR(uint8_t) transposed; /* (cols, rows), ld_transposed; 0: absent */
 	DEVICE_PTR(float) scale;
 	DEVICE_PTR(float) scale_transposed;
 	DEVICE_PTR(uint32_t) overflows;
-	int64_t ld_w, ld_to, ld_transposed, step, step_transposed;
+	int64_t ld_to, ld_transposed, step, step_transposed;
 	uint32_t rows, cols;
 };
+static_assert(sizeof(struct train_fp8_weights) == 80, "layout shared with nvcc");
+
+/* train_fp8_weights: q of w. Grid: tiles of cols * tiles of rows. Threads: TRAIN_THREADS. Shared:
+ * TRAIN_FP8_TURN_SHARED. */
+struct train_fp8_weights_args {
+	DEVICE_PTR(const uint16_t) w; /* (rows, cols), ld_w */
+	int64_t ld_w;
+	struct train_fp8_weights q;
+};
 static_assert(sizeof(struct train_fp8_weights_args) == 96, "layout shared with nvcc");
+
+/* train_fp8_transpose: the transposed bytes and scales of a weight in E4M3. `from` begins at a multiple of 16
+ * bytes, and so do its rows; rows is a multiple of 4. Grid, threads and shared as for train_fp8_weights. */
+struct train_fp8_transpose_args {
+	DEVICE_PTR(const uint8_t) from; /* (rows, cols), ld_from */
+	DEVICE_PTR(uint8_t) to;		/* (cols, rows), ld_to */
+	DEVICE_PTR(const float) scale;	/* of tile (i, j): scale[i * step + j] */
+	DEVICE_PTR(float) scale_to;	/* scale_to[j * step_to + i] */
+	int64_t ld_from, ld_to, step, step_to;
+	uint32_t rows, cols;
+};
+static_assert(sizeof(struct train_fp8_transpose_args) == 72, "layout shared with nvcc");
 
 /* train_fp8_columns: y is the transposed x, (cols, rows), quantized along the rows of x. Column j and tile i
  * of 128 rows have the scale y.scale[i * y.step + j]. rows is a multiple of 4. Grid: (cols + 63) / 64 * tiles

@@ -294,9 +294,9 @@ static enum status run_sweep(struct run *r, json_t **best, struct error *err)
 	if (!st && sweep.low > 0 && !(sweep.high > 0))
 		log_warn(
 			r->spec.log, LOG_TOPIC_RUN,
-			"no rate missed the limits: a closed loop of %u users did not saturate the server; give more "
+			"no rate missed the limits, up to %.4g requests/s; a closed loop of %u users reached %.4g/s. Give more "
 			"--max-connections",
-			(unsigned)saturated_users(r));
+			sweep.low, (unsigned)saturated_users(r), sweep.saturated);
 	json_object_set_new(*best, "saturated_rate", json_real(sweep.saturated));
 	json_object_set_new(*best, "sweep_met_rate", json_real(sweep.low));
 	json_object_set_new(*best, "sweep_missed_rate", json_real(sweep.high));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "load/run/sweep.h"
 
-/* The bracket ends at this width. A rate above the saturated one cannot be met for long, but a closed loop
- * may underestimate it, so the first rate that is tried is near to it. */
-static const double bracket = 0.05, first = 0.8, beyond = 1.1, least = 0.01;
+/* The bracket ends at this width. The first rate is near the saturated one. A closed loop may underestimate
+ * that, so rates rise until one is missed. */
+static const double bracket = 0.05, first = 0.8, rise = 1.25, least = 0.01;
 
 void sweep_begin(struct sweep *s, double saturated)
 {
@@ -12,15 +12,15 @@ void sweep_begin(struct sweep *s, double saturated)
 
 double sweep_next(const struct sweep *s)
 {
-	const double high = s->high > 0 ? s->high : beyond * s->saturated;
-
 	if (s->stages >= SWEEP_STAGES_MOST || !(s->saturated > 0))
 		return 0;
 	if (!s->stages)
 		return first * s->saturated;
-	if (high - s->low <= bracket * high || high < least * s->saturated)
+	if (!(s->high > 0))
+		return s->low * rise;
+	if (s->high - s->low <= bracket * s->high || s->high < least * s->saturated)
 		return 0;
-	return (s->low + high) / 2;
+	return (s->low + s->high) / 2;
 }
 
 void sweep_take(struct sweep *s, double rate, bool met, bool sure)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The search for the highest rate that meets the limits: first the rate at which the server is saturated, by
- * a closed loop, then bisection. Pure: the caller runs the stages.
+ * a closed loop, then rising rates until one is missed, then bisection. Pure: the caller runs the stages.
  */
 #ifndef LOAD_RUN_SWEEP_H
 #define LOAD_RUN_SWEEP_H

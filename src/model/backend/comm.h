@@ -20,7 +20,7 @@
 enum { COMM_GATHER_MAX = 1 << 16 }; /* bytes of one rank in a gather */
 
 struct comm_count {	     /* sums since the caller last cleared them */
-	double calls, bytes; /* bytes: size of the matrices, not what travels on links */
+	double calls, bytes; /* bytes: in the type that travels; not what passes links */
 	double wait_s;	     /* time in which the caller waited */
 	double planned_s;    /* of a plan: time that the operations take; 0: the links are unknown */
 };
@@ -28,7 +28,8 @@ struct comm_count {	     /* sums since the caller last cleared them */
 struct comm;
 struct comm_ops {
 	const char *name;
-	/* Sum over the ranks, in place; x [1, n] is F32. All ranks get the same bits. */
+	/* Sum over the ranks, in place; x [1, n] is F32, or on a GPU also BF16. All ranks get the same bits.
+	 * comm->travels BF16: what each rank sends is rounded, and the sum too. */
 	enum status (*all_reduce)(struct comm *, struct mat x, struct error *);
 	/* The sum over the ranks of each range to its rank, in place, with the bits of all_reduce; x [1, n]
 	 * is F32. The other elements are undefined afterwards. */
@@ -50,6 +51,7 @@ struct comm_ops {
 struct comm {
 	const struct comm_ops *ops;
 	unsigned rank, size;
+	enum dtype travels; /* type of the numbers of an all_reduce between the ranks: F32 or BF16 */
 	int64_t layer; /* for the flight record of the next collective: its lowest layer; -1: all of them */
 	char library[128]; /* "Open MPI v4.1.4", "NCCL 2.28.9" */
 	struct comm_count count;

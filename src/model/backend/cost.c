@@ -62,8 +62,13 @@ void cost_refresh(struct backend *back, const struct live_range *range)
 void cost_slot_fill(struct backend *back, const struct slot_fill *fill)
 {
 	for (int i = 0; i < fill->parts; i++) {
-		back->cost.bytes += (double)stored_bytes(fill->part[i].from);
-		cost_touch(back, &fill->part[i].to, 1);
+		const struct slot_part *p = &fill->part[i];
+
+		for (int j = 0; j < p->count; j++)
+			back->cost.bytes += (double)stored_bytes(&p->from[j]);
+		if (p->count || p->transposed.rows)
+			cost_touch(back, &p->to, 1);
+		cost_touch(back, &p->transposed, 1);
 	}
 	cost_refresh(back, &fill->live);
 }
@@ -221,10 +226,21 @@ enum status workspace_e4m3(struct backend *back, const struct gemm *g, struct ma
 	return st;
 }
 
-void cost_quantize(struct backend *back, const struct mat *from)
+void cost_quantize(struct backend *back, const struct mat *from, const struct mat *transposed)
 {
 	cost_touch(back, from, 1);
-	back->cost.bytes += 2 * (double)(from->rows * from->cols);
+	back->cost.bytes += (transposed->rows ? 2 : 1) * (double)(from->rows * from->cols);
+}
+
+enum status workspace_slot_numbers(struct backend *back, const struct slot_part *part, struct mat *rows,
+				   struct error *err)
+{
+	const int64_t most = (int64_t)back->threads * FP8_TILE;
+
+	*rows = (struct mat){.rows = most < part->to.rows ? most : part->to.rows,
+			     .cols = part->to.cols,
+			     .dtype = DTYPE_F32};
+	return arena_mat(back->arena, MEM_WORKSPACE, rows, "weights before they become E4M3", err);
 }
 
 enum status workspace_fp8_numbers(struct backend *back, const struct gemm *g, struct mat *a, struct mat *b,

@@ -45,8 +45,11 @@ void cost_paged(struct backend *back, const struct attention *at, const struct p
 enum status workspace_blocks(struct backend *back, const struct gemm *g, struct mat *room, struct error *err);
 /* GPU only: rows of a GEMM with E4M3 weights in E4M3, with their factors. */
 enum status workspace_e4m3(struct backend *back, const struct gemm *g, struct mat *rows, struct error *err);
-/* Reads weights once and writes them twice in E4M3. */
-void cost_quantize(struct backend *back, const struct mat *from);
+/* Reads weights once and writes them in E4M3, and transposed unless that is absent. */
+void cost_quantize(struct backend *back, const struct mat *from, const struct mat *transposed);
+/* CPU only: numbers of some rows of a linear layer in 4 bits that becomes E4M3. */
+enum status workspace_slot_numbers(struct backend *back, const struct slot_part *part, struct mat *rows,
+				   struct error *err);
 /* GPU only: whether an operand of a GEMM in FP8 has a copy in E4M3 along k; room for one otherwise, with its
  * rows along k. along_rows: k is x's rows. */
 bool workspace_fp8_has(const struct mat *x, bool along_rows);

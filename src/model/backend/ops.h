@@ -164,8 +164,8 @@ struct ops {
 	enum status (*pack)(struct backend *, struct mat *w, struct error *);
 	enum status (*gemm)(struct backend *, const struct gemm *, struct error *);
 	/* Quantizes weights (of the activations' type, or F32) to E4M3 with a scale per 128 x 128 elements,
-	 * `to`, and the same bytes transposed with the transposed scales, `transposed`. Numbers that are not
-	 * finite are counted as by gemm. */
+	 * `to`, and the same bytes transposed with the transposed scales, `transposed`, unless it is absent.
+	 * Numbers that are not finite are counted as by gemm. */
 	enum status (*quantize_e4m3)(struct backend *, struct mat from, struct mat to, struct mat transposed,
 				     int32_t *overflows, struct error *);
 	/* x[t] = table[token[t]]. Backward adds rows of dx to dtable. */

@@ -82,7 +82,7 @@ static enum status plan_gemm(struct backend *back, const struct gemm *g, struct 
 static enum status plan_quantize_e4m3(struct backend *back, struct mat from, struct mat to,
 				      struct mat transposed, int32_t *overflows, struct error *err)
 {
-	cost_quantize(back, &from);
+	cost_quantize(back, &from, &transposed);
 	return STATUS_OK;
 }
 
@@ -301,8 +301,18 @@ static enum status plan_quantize(struct backend *back, struct mat from, const st
 
 static enum status plan_slot_fill(struct backend *back, const struct slot_fill *fill, struct error *err)
 {
+	enum status st = STATUS_OK;
+
 	cost_slot_fill(back, fill);
-	return STATUS_OK;
+	for (int i = 0; !st && back->kind == BACKEND_CPU && i < fill->parts; i++) {
+		const struct arena_mark mark = arena_mark(back->arena);
+		struct mat rows;
+
+		if (fill->part[i].count && fill->part[i].to.dtype == DTYPE_E4M3)
+			st = workspace_slot_numbers(back, &fill->part[i], &rows, err);
+		arena_reset(back->arena, &mark);
+	}
+	return st;
 }
 
 static enum status plan_slot_event(struct backend *back, int slot, struct error *err)

@@ -84,14 +84,16 @@ static void quantize_tile(const struct quantizing *q, int64_t row, int64_t col, 
 	s = fp8_scale_of(most);
 	*count += s.scale != s.scale;
 	*fp8_scale_at(&q->to, row, col) = s.scale;
-	*fp8_scale_at(&q->transposed, col, row) = s.scale;
+	if (q->transposed.rows)
+		*fp8_scale_at(&q->transposed, col, row) = s.scale;
 	for (int64_t i = row; i < rows; i++)
 		for (int64_t j = col; j < cols; j++) {
 			const uint8_t e =
 				e4m3_of_f32(((const float *)q->from.data)[i * q->from.ld + j] * s.inverse);
 
 			((uint8_t *)q->to.data)[i * q->to.ld + j] = e;
-			((uint8_t *)q->transposed.data)[j * q->transposed.ld + i] = e;
+			if (q->transposed.rows)
+				((uint8_t *)q->transposed.data)[j * q->transposed.ld + i] = e;
 		}
 }
 
@@ -104,18 +106,55 @@ static void quantize_part(void *arg, int64_t first, int64_t last, unsigned threa
 			quantize_tile(q, tile * FP8_TILE, col, &q->counts[thread]);
 }
 
+enum status cpu_fp8_weights(struct backend *back, const struct mat *from, const struct mat *to,
+			    const struct mat *transposed, int32_t *overflows, struct error *err)
+{
+	int32_t counts[THREADS_MOST] = {0};
+	struct quantizing q = {.from = *from, .to = *to, .transposed = *transposed, .counts = counts};
+
+	if (from->dtype != DTYPE_F32 || !fp8_is_weight(to) ||
+	    (transposed->rows && !fp8_is_weight(transposed)))
+		return error_set(err, STATUS_BUG, "weights of types that the CPU does not quantize");
+	cpu_parts(back, fp8_tiles(from->rows), 1, 6.0 * (double)(from->rows * from->cols), quantize_part, &q);
+	add_counts(overflows, counts);
+	return STATUS_OK;
+}
+
 enum status cpu_quantize_e4m3(struct backend *back, struct mat from, struct mat to, struct mat transposed,
 			      int32_t *overflows, struct error *err)
 {
-	int32_t counts[THREADS_MOST] = {0};
-	struct quantizing q = {.from = from, .to = to, .transposed = transposed, .counts = counts};
+	cost_quantize(back, &from, &transposed);
+	return cpu_fp8_weights(back, &from, &to, &transposed, overflows, err);
+}
 
-	cost_quantize(back, &from);
-	if (from.dtype != DTYPE_F32 || !fp8_is_weight(&to) || !fp8_is_weight(&transposed))
-		return error_set(err, STATUS_BUG, "weights of types that the CPU does not quantize");
-	cpu_parts(back, fp8_tiles(from.rows), 1, 6.0 * (double)(from.rows * from.cols), quantize_part, &q);
-	add_counts(overflows, counts);
-	return STATUS_OK;
+struct transposing {
+	struct mat from, to;
+};
+
+static void transpose_part(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct transposing *t = arg;
+
+	(void)thread;
+	for (int64_t tile = first; tile < last; tile++) {
+		const int64_t row = tile * FP8_TILE;
+		const int64_t end = t->from.rows - row < FP8_TILE ? t->from.rows : row + FP8_TILE;
+
+		for (int64_t col = 0; col < t->from.cols; col += FP8_TILE)
+			*fp8_scale_at(&t->to, col, row) = *fp8_scale_at(&t->from, row, col);
+		for (int64_t j = 0; j < t->from.cols; j++)
+			for (int64_t i = row; i < end; i++)
+				((uint8_t *)t->to.data)[j * t->to.ld + i] =
+					((const uint8_t *)t->from.data)[i * t->from.ld + j];
+	}
+}
+
+void cpu_fp8_transpose(struct backend *back, const struct mat *from, const struct mat *to)
+{
+	struct transposing t = {.from = *from, .to = *to};
+
+	cpu_parts(back, fp8_tiles(from->rows), 1, 2.0 * (double)(from->rows * from->cols), transpose_part,
+		  &t);
 }
 
 struct unpacking {

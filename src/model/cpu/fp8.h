@@ -14,4 +14,9 @@ enum status cpu_gemm_fp8(struct backend *back, const struct gemm *g, struct erro
 /* A GEMM of numbers in F32 (gemm.c). Its cost is not counted. */
 enum status cpu_gemm_numbers(struct backend *back, const struct gemm *g, struct error *err);
 extern __typeof__(*((struct ops *)0)->quantize_e4m3) cpu_quantize_e4m3;
+/* The same without cost. */
+enum status cpu_fp8_weights(struct backend *back, const struct mat *from, const struct mat *to,
+			    const struct mat *transposed, int32_t *overflows, struct error *err);
+/* The transposed bytes and scales of a weight in E4M3. */
+void cpu_fp8_transpose(struct backend *back, const struct mat *from, const struct mat *to);
 #endif

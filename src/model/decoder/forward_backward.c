@@ -35,7 +35,7 @@ struct field {
  * input. In mode FULL, u is recomputed with the input, except for `down`. */
 static int64_t own_columns(const struct linear *l, enum recompute mode, bool input_kept, bool is_down)
 {
-	if (linear_tail(l) && (input_kept || mode == RECOMPUTE_NONE || (mode == RECOMPUTE_FULL && !is_down)))
+	if (linear_tail(l) && (input_kept || (mode != RECOMPUTE_CHEAP && !is_down)))
 		return 0;
 	return l->adapters * l->rank;
 }
@@ -171,42 +171,87 @@ static enum status place_fp8_copies(const struct pass *p, struct error *err)
 	return st;
 }
 
+static bool is_kept(const struct model *m, enum recompute mode, const struct field *f)
+{
+	if (mode == RECOMPUTE_NONE)
+		return f->at != offsetof(struct layer_saved, h) || !linear_has_halves(&m->layer->down);
+	return mode == RECOMPUTE_CHEAP ? f->cheap : f->full;
+}
+
+static bool is_of_mlp(const struct field *f)
+{
+	return f->at == offsetof(struct layer_saved, gate_up) || f->at == offsetof(struct layer_saved, h);
+}
+
 /* A matrix that is not saved exists once, shared by all layers. */
+static enum status place_field(const struct pass *p, const struct field *f, bool kept, struct error *err)
+{
+	struct backend *back = p->back;
+	struct mat m = {
+		.rows = f->cols ? p->batch->tokens : 0,
+		.cols = f->cols,
+		.dtype = f->stat ? back->stat : back->dtype,
+	};
+	enum status st = STATUS_OK;
+
+	if (back->kind == BACKEND_GPU && f->at == offsetof(struct layer_saved, lse))
+		m.rows *= ATTENTION_LSE_ROOM;
+	for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++) {
+		m.cols = f->cols + tail_of(p->model, f->at);
+		if (f->cols && (kept || layer == 0))
+			st = arena_mat(back->arena, kept ? MEM_SAVED : MEM_SCRATCH, &m, f->name, err);
+		m.cols = f->cols;
+		*field_of(&p->saved->layer[layer], f) = m;
+	}
+	return st;
+}
+
+/* The layers' output, and its gradient with a tail for adapters in fused form. */
+static enum status place_ends(const struct pass *p, struct error *err)
+{
+	const int64_t o = linear_tail(&p->model->layer->o), down = linear_tail(&p->model->layer->down);
+	const int64_t hidden = p->model->shape.hidden;
+	struct saved *saved = p->saved;
+	enum status st;
+
+	saved->out = (struct mat){.rows = p->batch->tokens, .cols = hidden, .dtype = p->back->dtype};
+	st = arena_mat(p->back->arena, MEM_SAVED, &saved->out, "output of the layers", err);
+	saved->dx = (struct mat){.rows = p->forward_only ? 0 : p->batch->tokens,
+				 .cols = hidden + (o > down ? o : down),
+				 .dtype = p->back->dtype};
+	if (!st && saved->dx.rows)
+		st = arena_mat(p->back->arena, MEM_SCRATCH, &saved->dx, "gradient of the layers' output",
+			       err);
+	saved->dx.cols = hidden;
+	return st;
+}
+
+/* First what is saved, then what is shared, of which the MLP's comes last. */
 static enum status place_saved(const struct pass *p, struct error *err)
 {
 	struct field field[SAVED_FIELDS];
-	struct backend *back = p->back;
 	struct saved *saved = p->saved;
 	enum status st = STATUS_OK;
 
 	fields_of(p->model, saved->mode, field);
-	for (int i = 0; !st && i < SAVED_FIELDS; i++) {
-		const struct field *f = &field[i];
-		bool kept = saved->mode == RECOMPUTE_NONE ||
-			    (saved->mode == RECOMPUTE_CHEAP ? f->cheap : f->full);
-		struct mat m = {
-			.rows = f->cols ? p->batch->tokens : 0,
-			.cols = f->cols,
-			.dtype = f->stat ? back->stat : back->dtype,
-		};
-
-		if (back->kind == BACKEND_GPU && f->at == offsetof(struct layer_saved, lse))
-			m.rows *= ATTENTION_LSE_ROOM;
-		for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++) {
-			m.cols = f->cols + tail_of(p->model, f->at);
-			if (f->cols && (kept || layer == 0))
-				st = arena_mat(back->arena, kept ? MEM_SAVED : MEM_SCRATCH, &m, f->name, err);
-			m.cols = f->cols;
-			*field_of(&saved->layer[layer], f) = m;
-		}
+	for (int i = 0; !st && i < SAVED_FIELDS; i++)
+		if (is_kept(p->model, saved->mode, &field[i]))
+			st = place_field(p, &field[i], true, err);
+	if (!st)
+		st = place_ends(p, err);
+	saved->shared = arena_mark(p->back->arena);
+	for (int of_mlp = 0; of_mlp < 2; of_mlp++) {
+		saved->mlp = arena_mark(p->back->arena);
+		for (int i = 0; !st && i < SAVED_FIELDS; i++)
+			if (!is_kept(p->model, saved->mode, &field[i]) && is_of_mlp(&field[i]) == of_mlp)
+				st = place_field(p, &field[i], false, err);
 	}
 	for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++)
 		place_tails(p->model, &saved->layer[layer]);
-	saved->out =
-		(struct mat){.rows = p->batch->tokens, .cols = p->model->shape.hidden, .dtype = back->dtype};
 	if (!st)
-		st = arena_mat(back->arena, MEM_SAVED, &saved->out, "output of the layers", err);
-	return st ? st : place_fp8_copies(p, err);
+		st = place_fp8_copies(p, err);
+	saved->end = arena_mark(p->back->arena);
+	return st;
 }
 
 static struct layer_run run_of(const struct pass *p)
@@ -220,6 +265,7 @@ static struct layer_run run_of(const struct pass *p)
 		.batch = p->batch,
 		.cos_sin = p->model->cos_sin,
 		.recompute = p->saved->mode,
+		.mlp = &p->saved->mlp,
 	};
 }
 
@@ -265,10 +311,10 @@ static struct span_run span_run_of(const struct pass *p)
 	return (struct span_run){.pass = p, .slots = slots_state(&p->model->slots)};
 }
 
-static enum status begin_span(const struct span_run *r, struct error *err)
+static enum status begin_span(const struct span_run *r, bool backward, struct error *err)
 {
 	slots_set(&r->pass->model->slots, r->slots);
-	return slots_begin(r->pass->model, r->pass->back, err);
+	return slots_begin(r->pass->model, r->pass->back, backward, err);
 }
 
 static enum status layers_forward(void *arg, struct error *err)
@@ -278,7 +324,7 @@ static enum status layers_forward(void *arg, struct error *err)
 	const struct layer_run run = run_of(p);
 	const int64_t layers = p->model->shape.layers;
 	struct layer_saved *saved = p->saved->layer;
-	enum status st = begin_span(r, err);
+	enum status st = begin_span(r, false, err);
 
 	if (!st)
 		st = p->back->ops->embed(p->back, p->batch, p->model->embed.w, saved[0].x, err);
@@ -297,7 +343,6 @@ static enum status layers_forward(void *arg, struct error *err)
 
 enum status model_forward(const struct pass *p, struct error *err)
 {
-	const int64_t last = p->model->shape.layers - 1;
 	struct span_run run = span_run_of(p);
 	enum status st = check_pass(p, err);
 
@@ -306,7 +351,7 @@ enum status model_forward(const struct pass *p, struct error *err)
 	if (!st)
 		st = in_span(p, layers_forward, &run, p->saved->layer[0].x, err);
 	if (!st)
-		slots_left(&p->model->slots, last - 1, last);
+		slots_left(p->model, 0, p->model->shape.layers - 1, false);
 	return st;
 }
 
@@ -333,7 +378,7 @@ static enum status layers_backward(void *arg, struct error *err)
 	const struct pass *p = r->pass;
 	const struct layer_run run = run_of(p);
 	const int64_t lowest = model_lowest_trained(p->model);
-	enum status st = begin_span(r, err);
+	enum status st = begin_span(r, true, err);
 
 	for (int64_t i = p->model->shape.layers - 1; !st && i >= lowest; i--) {
 		bool input_wanted = i > lowest || p->model->embed.grad.rows;
@@ -364,26 +409,20 @@ static void leave_backward(struct model *m)
 	const int64_t lowest = model_lowest_trained(m);
 
 	if (lowest < m->shape.layers)
-		slots_left(&m->slots, lowest + 1 < m->shape.layers ? lowest + 1 : -1, lowest);
+		slots_left(m, m->shape.layers - 1, lowest, true);
 }
 
 enum status model_backward(const struct pass *p, float grad_scale, double *loss_sum, struct error *err)
 {
-	const struct arena_mark mark = arena_mark(p->back->arena);
-	const struct layer *l = p->model->layer;
-	const int64_t o = linear_tail(&l->o), down = linear_tail(&l->down), hidden = p->model->shape.hidden;
-	struct mat dx = {
-		.rows = p->batch->tokens, .cols = hidden + (o > down ? o : down), .dtype = p->back->dtype};
+	const struct mat dx = p->saved->dx;
 	struct span_run run;
 	enum status st;
 
 	if (!p->batch->targets)
 		return divided_empty_backward(p->model, p->back, err);
+	if (!dx.rows)
+		return error_set(err, STATUS_BUG, "a backward pass after one that is forward only");
 	st = divided_begin(p->model, p->back, err);
-	if (st)
-		return st;
-	st = arena_mat(p->back->arena, MEM_SCRATCH, &dx, "gradient of the layers' output", err);
-	dx.cols = hidden;
 	if (!st)
 		st = p->back->ops->zero(p->back, dx, err);
 	if (!st)
@@ -394,6 +433,5 @@ enum status model_backward(const struct pass *p, float grad_scale, double *loss_
 		st = in_span(p, layers_backward, &run, dx, err);
 	if (!st)
 		leave_backward(p->model);
-	arena_reset(p->back->arena, &mark);
 	return st;
 }

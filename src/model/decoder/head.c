@@ -115,8 +115,15 @@ static const int32_t *rows_from(const int32_t *list, int64_t begin)
 	return list ? list + begin : NULL;
 }
 
-enum status head_backward(const struct pass *p, float grad_scale, struct mat dx, double *loss_sum,
-			  struct error *err)
+/* No layer reads the matrices that all of them share while the head runs. */
+static void take_shared(const struct pass *p)
+{
+	if (arena_mark(p->back->arena).used == p->saved->end.used)
+		arena_reset(p->back->arena, &p->saved->shared);
+}
+
+static enum status all_chunks(const struct pass *p, float grad_scale, struct mat dx, double *loss_sum,
+			      struct error *err)
 {
 	const struct arena_mark mark = arena_mark(p->back->arena);
 	const int64_t most = p->head_chunk ? p->head_chunk : chunk_rows(p->back);
@@ -141,6 +148,18 @@ enum status head_backward(const struct pass *p, float grad_scale, struct mat dx,
 			st = chunk_backward(p, &c, row, dx, err);
 		arena_reset(p->back->arena, &mark);
 	}
+	return st;
+}
+
+enum status head_backward(const struct pass *p, float grad_scale, struct mat dx, double *loss_sum,
+			  struct error *err)
+{
+	const struct arena_mark mark = arena_mark(p->back->arena);
+	enum status st;
+
+	take_shared(p);
+	st = all_chunks(p, grad_scale, dx, loss_sum, err);
+	arena_reset(p->back->arena, &mark);
 	return st;
 }
 

@@ -140,9 +140,9 @@ enum status layer_forward(const struct layer_run *run, const struct layer *l, co
 }
 
 /* Whether backward recomputes h in the place of its gradient, in the pass that reads gate and up anyway. */
-static bool h_comes_of_gradient(const struct layer_run *run, const struct layer *l)
+static bool h_comes_of_gradient(const struct layer *l)
 {
-	return run->recompute != RECOMPUTE_NONE && linear_has_halves(&l->down);
+	return linear_has_halves(&l->down);
 }
 
 /* Without its copy for GEMMs in FP8, which none will read. */
@@ -168,7 +168,7 @@ static enum status make_again(const struct layer_run *run, const struct layer *l
 		if (!st)
 			st = norm(run, &l->norm2, s->x2, alone(s->n2), s->rstd2, err);
 	}
-	return st || h_comes_of_gradient(run, l) ? st : back->ops->swiglu(back, s->gate_up, alone(s->h), err);
+	return st || h_comes_of_gradient(l) ? st : back->ops->swiglu(back, s->gate_up, alone(s->h), err);
 }
 
 static enum status scratch(const struct layer_run *run, int64_t cols, int64_t tail, struct mat *m,
@@ -200,7 +200,7 @@ static enum status swiglu_down_bwd(const struct layer_run *run, const struct lay
 	struct mat dh;
 	enum status st;
 
-	if (h_comes_of_gradient(run, l)) {
+	if (h_comes_of_gradient(l)) {
 		st = linear_backward_input(linear, &l->down, dx, s->h, err);
 		if (!st)
 			st = back->ops->swiglu_bwd(back, s->h, s->gate_up, true, err);
@@ -244,8 +244,11 @@ static enum status attention_bwd(const struct layer_run *run, const struct layer
 	const struct attention at = layer_attention(run->shape);
 	const bool norm_wanted = input_wanted || l->norm1.grad.rows;
 	struct mat d_o, dqkv, dn = {0};
-	enum status st = scratch(run, s->o.cols, linear_tail(&l->o), &d_o, "gradient of attention", err);
+	enum status st;
 
+	if (run->mlp)
+		arena_reset(back->arena, run->mlp);
+	st = scratch(run, s->o.cols, linear_tail(&l->o), &d_o, "gradient of attention", err);
 	if (!st)
 		st = scratch(run, s->qkv.cols, linear_tail(&l->qkv), &dqkv, "gradient of q, k, v", err);
 	if (!st && norm_wanted)

@@ -5,14 +5,17 @@
 #ifndef MODEL_DECODER_LAYER_H
 #define MODEL_DECODER_LAYER_H
 #include "model/decoder/linear.h"
+#include "model/tensor/arena.h"
 
 struct layer {
 	struct weight norm1, norm2, q_norm, k_norm; /* q_norm and k_norm: Qwen3 only, else absent */
 	struct linear qkv, o, gate_up, down;
 };
 
-/* NONE saves everything that backward reads. CHEAP recomputes the norms and silu(gate) * up. FULL saves only
- * each layer's input and x A' of down's adapter, and runs the layer again. The gradient is bit-identical. */
+/* NONE saves everything that backward reads, except silu(gate) * up if SwiGLU's backward pass can make it in
+ * the place of its gradient (linear_has_halves). CHEAP recomputes the norms and silu(gate) * up. FULL saves
+ * only each layer's input and x A' of down's adapter, and runs the layer again. The gradient is
+ * bit-identical. */
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_CHEAP, RECOMPUTE_FULL };
 
 /* Matrices that backward reads: field, columns (of struct shape *s), has the statistics' type, saved by
@@ -50,6 +53,9 @@ struct layer_run {
 	const struct batch *batch;
 	struct mat cos_sin; /* [positions, head_dim] */
 	enum recompute recompute;
+	/* Attention's backward pass may use the arena from here on, because the MLP's matrices are not read
+	 * any longer. NULL: it may not. */
+	const struct arena_mark *mlp;
 };
 
 /* saved->x is the input. The output goes to `out`, which may be another layer's x. */

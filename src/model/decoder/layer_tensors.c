@@ -174,14 +174,14 @@ static enum status place_fp8_mat(struct backend *back, struct mat *m, int64_t ro
 	return st;
 }
 
-/* W in E4M3 and transposed. A trained W has its place in the flat vector too. */
-static enum status place_fp8(struct model *m, struct backend *back, struct linear *l, const char *name,
-			     struct error *err)
+/* W in E4M3; its transposed copy is in a slot. A trained W has its place in the flat vector too. */
+static enum status place_fp8(struct model *m, struct backend *back, int64_t layer, struct linear *l,
+			     const char *name, struct error *err)
 {
+	const int slot = slots_of(&m->slots, layer);
 	enum status st = place_fp8_mat(back, &l->fp8, l->out, l->in, name, err);
 
-	if (!st)
-		st = place_fp8_mat(back, &l->fp8_transposed, l->in, l->out, name, err);
+	l->fp8_transposed = m->slots.transposed[slot][l - &m->layer[layer].qkv];
 	if (params_find(&m->params, name))
 		return st ? st : place(m, back, &l->w, l->out, l->in, name, back->dtype, err);
 	l->w = (struct weight){.w = l->fp8};
@@ -193,13 +193,17 @@ static enum status place_fp8(struct model *m, struct backend *back, struct linea
 static enum status place_stored(struct model *m, struct backend *back, int64_t layer, struct linear *l,
 				const struct layer_tensor t[LAYER_TENSOR_COUNT], int first, struct error *err)
 {
-	const struct mat *slot = slots_mat(&m->slots, layer, (int)(l - &m->layer[layer].qkv));
+	const int slot = slots_of(&m->slots, layer), linear = (int)(l - &m->layer[layer].qkv);
 	char name[PARAM_NAME];
 	enum status st = STATUS_OK;
 
-	l->w = (struct weight){.w = mat_view(slot, 0, 0, l->out, l->in)};
+	l->w = (struct weight){.w = slots_numbers(m, layer, linear)};
 	if (m->extended && l->adapters)
-		l->block = *slot;
+		l->block = m->slots.mat[slot][linear];
+	if (l->is_fp8) {
+		l->fp8 = l->w.w = m->slots.fp8[slot][linear];
+		l->fp8_transposed = m->slots.transposed[slot][linear];
+	}
 	l->stored_count = 0;
 	for (int i = first; !st && i < LAYER_TENSOR_COUNT && t[i].weight == t[first].weight; i++) {
 		struct stored *s = &l->stored[l->stored_count++];
@@ -265,7 +269,7 @@ static enum status place_layer(struct model *m, struct backend *back, int64_t la
 			cols += t[i].rows > 1 ? 0 : t[j].cols;
 		}
 		tensor_name(name, layer, t[i].name);
-		if (m->slots.count && map) {
+		if (!storage_is_resident(&m->storage) && map) {
 			st = place_stored(m, back, layer, map, t, i, err);
 			continue;
 		}
@@ -278,7 +282,7 @@ static enum status place_layer(struct model *m, struct backend *back, int64_t la
 			continue;
 		}
 		if (map && map->is_fp8) {
-			st = place_fp8(m, back, map, name, err);
+			st = place_fp8(m, back, layer, map, name, err);
 			continue;
 		}
 		st = place(m, back, layer_weight(&m->layer[layer], &t[i]), rows, cols, name,

@@ -453,14 +453,14 @@ enum status linear_merge(struct backend *back, struct linear *l, struct error *e
 
 bool linear_is_quantized(const struct linear *l)
 {
-	return l->is_fp8 && !l->w.master.rows;
+	return l->is_fp8 && !l->w.master.rows && !l->stored_count;
 }
 
 enum status linear_quantize(struct backend *back, const struct linear *l, struct error *err)
 {
 	if (!l->is_fp8 || !l->w.master.rows)
 		return STATUS_OK;
-	return back->ops->quantize_e4m3(back, l->w.w, l->fp8, l->fp8_transposed, count_at(l, false), err);
+	return back->ops->quantize_e4m3(back, l->w.w, l->fp8, (struct mat){0}, count_at(l, false), err);
 }
 
 enum status linear_clear(struct backend *back, const struct linear *l, struct error *err)

@@ -34,12 +34,12 @@ struct linear {
 	int64_t in, out;
 	struct weight w, bias; /* [out, in]; [1, out] or absent */
 	struct mat block;      /* [out + adapters * rank, in + adapters * rank]; rows 0: not in fused form */
-	/* W as it is stored; count 0: w is resident. Else w and block are in a slot (model/storage/slots.h).
-	 */
+	/* W as it is stored; count 0: w is resident. Else w, block and fp8 are in a slot
+	 * (model/storage/slots.h). */
 	struct stored stored[STORED_MOST];
 	int stored_count;
-	/* W in E4M3 with block scales, and transposed, if this layer computes in FP8; else rows 0. A frozen w
-	 * is fp8 itself. */
+	/* W in E4M3 with block scales, and transposed in a slot, if this layer computes in FP8; else rows 0.
+	 * A frozen w is fp8 itself. */
 	struct mat fp8, fp8_transposed;
 	int32_t *overflows; /* FP8 only, device memory [2]: counts of inputs, and of gradients */
 	bool is_fp8;
@@ -91,7 +91,7 @@ int64_t linear_tail(const struct linear *l);
 enum status linear_merge(struct backend *back, struct linear *l, struct error *err);
 /* Whether a frozen W is E4M3 with scales of blocks: numbers are quantized when they are loaded. */
 bool linear_is_quantized(const struct linear *l);
-/* Makes the copies in E4M3 of a trained W. Otherwise no effect. */
+/* Makes the copy in E4M3 of a trained W. Otherwise no effect. */
 enum status linear_quantize(struct backend *back, const struct linear *l, struct error *err);
 /* In fused form: sets the places of the block without a B to 0, once. Otherwise no effect. */
 enum status linear_clear(struct backend *back, const struct linear *l, struct error *err);

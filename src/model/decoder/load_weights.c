@@ -140,6 +140,7 @@ static enum status load_stored(const struct model *m, struct backend *back, cons
 		const struct stored *stored = l ? linear_stored(l, t[i].begin) : NULL;
 		char *name = u.name[u.count];
 		struct weights_raw raw;
+		struct mat numbers;
 
 		if (!stored)
 			continue;
@@ -149,8 +150,9 @@ static enum status load_stored(const struct model *m, struct backend *back, cons
 			continue;
 		}
 		u.stored[u.count] = stored;
+		numbers = slots_numbers(m, layer, (int)(l - &m->layer[layer].qkv));
 		u.slots[u.count++] =
-			(struct weights_slot){.name = name, .to = mat_rows(&l->w.w, t[i].begin, t[i].rows)};
+			(struct weights_slot){.name = name, .to = mat_rows(&numbers, t[i].begin, t[i].rows)};
 	}
 	if (!st && u.count)
 		st = load_numbers(m, back, from, u.slots, u.count, err);
@@ -185,7 +187,7 @@ static enum status load_e4m3(const struct model *m, struct backend *back, const 
 	if (!st)
 		st = load_numbers(m, back, from, slots, count, err);
 	if (!st)
-		st = back->ops->quantize_e4m3(back, numbers, l->fp8, l->fp8_transposed, NULL, err);
+		st = back->ops->quantize_e4m3(back, numbers, l->fp8, (struct mat){0}, NULL, err);
 	arena_reset(back->arena, &mark);
 	return st;
 }
@@ -195,7 +197,8 @@ static enum status load_layer(const struct model *m, struct backend *back, const
 {
 	const struct layer *l = &m->layer[layer];
 	const struct linear *maps[] = {&l->qkv, &l->o, &l->gate_up, &l->down};
-	enum status st = m->slots.count ? load_stored(m, back, from, layer, err) : STATUS_OK;
+	enum status st =
+		storage_is_resident(&m->storage) ? STATUS_OK : load_stored(m, back, from, layer, err);
 
 	for (int i = 0; !st && i < LAYER_LINEARS; i++)
 		if (linear_is_quantized(maps[i]))
@@ -215,7 +218,7 @@ enum status model_load(struct model *m, struct backend *back, const struct model
 		if (!st && m->slots.count && m->divided.base)
 			st = divided_loaded(m, back, i, err);
 	}
-	if (m->slots.count && from->weights)
+	if (!storage_is_resident(&m->storage) && from->weights)
 		weights_forget(from->weights);
 	return st;
 }

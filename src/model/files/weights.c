@@ -28,43 +28,6 @@ static const char *path_of(const struct weights *w, const struct tensor *t)
 	return w->gguf ? w->path : shards_path(w->shards, t);
 }
 
-/* The factors of a tensor in E4M3 are in "NAME_scale". NULL: it has none. */
-static const struct tensor *scale_of(const struct weights *w, const char *name)
-{
-	char scale[NAME_SIZE + 8];
-
-	snprintf(scale, sizeof(scale), "%s_scale", name);
-	return w->shards ? shards_find(w->shards, scale) : NULL;
-}
-
-static int64_t elements_of(const struct tensor *t)
-{
-	int64_t count = 1;
-
-	for (int i = 0; i < t->rank; i++)
-		count *= t->dim[i];
-	return count;
-}
-
-static enum status check_scale(const struct weights *w, const struct named *n, struct error *err)
-{
-	const struct tensor *t = scale_of(w, n->hf);
-
-	if (!t || n->vector)
-		return error_set(err, STATUS_BAD_INPUT, "%s: %s is E4M3 without a factor (%s_scale)",
-				 path_of(w, lookup(w, n)), n->hf, n->hf);
-	if ((t->dtype != DTYPE_F32 && t->dtype != DTYPE_BF16 && t->dtype != DTYPE_F16) ||
-	    (elements_of(t) != 1 && (elements_of(t) != n->rows || t->rank > 2 || t->dim[0] != n->rows)))
-		return error_set(err, STATUS_UNSUPPORTED,
-				 "%s: %s has %" PRId64
-				 " factors of type %s; one, or one per row, of F32, BF16 or F16 "
-				 "are supported",
-				 path_of(w, t), t->name, elements_of(t), dtype_name(t->dtype));
-	if (!dtype_finite(t->dtype, t->data, (size_t)elements_of(t)))
-		return error_set(err, STATUS_BAD_INPUT, "%s: %s has NaN or infinity", path_of(w, t), t->name);
-	return STATUS_OK;
-}
-
 static enum status check_tensor(struct weights *w, const struct named *n, struct error *err)
 {
 	const struct tensor *t = lookup(w, n);
@@ -92,7 +55,7 @@ static enum status check_tensor(struct weights *w, const struct named *n, struct
 			"and NF4 and FP4 of bitsandbytes",
 			path_of(w, t), name, dtype_name(t->dtype),
 			w->shards && t->dtype == DTYPE_U8 ? " without a quant_state of bitsandbytes" : "");
-	return t->dtype == DTYPE_E4M3 ? check_scale(w, n, err) : STATUS_OK;
+	return t->dtype == DTYPE_E4M3 ? e4m3_file_check(w->shards, n, err) : STATUS_OK;
 }
 
 /* Tensors that old checkpoints contain and no model needs: constants of RoPE, and a copy of a tied head. */
@@ -107,25 +70,16 @@ static bool superfluous(const struct weights *w, const char *name)
 	       (w->shape.tied && !strcmp(name, "lm_head.weight"));
 }
 
-/* Factors of a known tensor in E4M3: of its rows, or of activations, which are quantized row by row here. */
+/* Scales of a known tensor in E4M3, or of its input: activations are quantized row by row here. */
 static bool is_scale(const struct weights *w, const json_t *known, const char *name)
 {
-	static const char *const tails[] = {"weight_scale", "input_scale"};
-	const size_t size = strlen(name);
+	const struct tensor *t;
 	char weight[NAME_SIZE];
 
-	for (size_t i = 0; w->shards && i < sizeof(tails) / sizeof(tails[0]); i++) {
-		const size_t tail = strlen(tails[i]);
-		const struct tensor *t;
-
-		if (size <= tail || strcmp(name + size - tail, tails[i]) || size - tail + 7 > sizeof(weight))
-			continue;
-		snprintf(weight, sizeof(weight), "%.*sweight", (int)(size - tail), name);
-		t = shards_find(w->shards, weight);
-		if (t && t->dtype == DTYPE_E4M3 && json_object_get(known, weight))
-			return true;
-	}
-	return false;
+	if (!w->shards || !e4m3_file_is_part(weight, name))
+		return false;
+	t = shards_find(w->shards, weight);
+	return t && t->dtype == DTYPE_E4M3 && json_object_get(known, weight);
 }
 
 /* A part of a known matrix of 4 bits. */
@@ -267,22 +221,10 @@ bool weights_find(struct weights_raw *raw, const struct weights *w, const char *
 		return false;
 	*raw = (struct weights_raw){.tensor = lookup(w, &n), .interleaved = w->gguf ? n.interleaved : 0};
 	if (raw->tensor && raw->tensor->dtype == DTYPE_E4M3)
-		raw->scale = scale_of(w, n.hf);
+		raw->scale = e4m3_file_scale(w->shards, &n);
 	for (size_t i = 0; i < w->bnb4_count && !raw->bnb4; i++)
 		raw->bnb4 = w->bnb4[i].codes == raw->tensor ? &w->bnb4[i].m : NULL;
 	return raw->tensor;
-}
-
-float weights_factor(const struct weights_raw *raw, int64_t row)
-{
-	const struct tensor *t = raw->scale;
-	float factor = 1;
-
-	if (t)
-		dtype_unpack(t->dtype,
-			     t->data + dtype_bytes(t->dtype, elements_of(t) == 1 ? 0 : (uint64_t)row),
-			     &factor, 1);
-	return factor;
 }
 
 const uint8_t *weights_row(const struct weights_raw *raw, int64_t row)
@@ -299,34 +241,36 @@ const uint8_t *weights_row(const struct weights_raw *raw, int64_t row)
 	return t->data + t->size / (uint64_t)rows * (uint64_t)row;
 }
 
-/* Converts one row, through floats if the types differ. factor: of a row in E4M3 that becomes another type.
- */
-static void convert_row(const uint8_t *from, enum dtype stored, float factor, void *to, enum dtype wanted,
-			size_t count)
+/* Elements first, first + 1, .. of a row as floats. */
+static void unpack_row(const struct weights_raw *raw, int64_t row, size_t first, float *to, size_t count)
+{
+	const enum dtype stored = raw->tensor->dtype;
+
+	dtype_unpack(stored, weights_row(raw, row) + dtype_bytes(stored, first), to, count);
+	if (raw->scale.tensor)
+		e4m3_scale_apply(&raw->scale, row, (int64_t)first, to, count);
+}
+
+/* Converts one row, through floats if the types differ. */
+static void convert_row(const struct weights_raw *raw, int64_t row, void *to, enum dtype wanted, size_t count)
 {
 	enum { CHUNK = 4096 }; /* a multiple of every type's block */
 	float floats[CHUNK];
 	struct tensor element = {.dtype = wanted};
 
 	dtype_measure(&element);
-	if (stored == wanted) {
-		memcpy(to, from, dtype_bytes(wanted, count));
+	if (raw->tensor->dtype == wanted) {
+		memcpy(to, weights_row(raw, row), dtype_bytes(wanted, count));
 		return;
 	}
 	if (wanted == DTYPE_F32) {
-		float *all = to;
-
-		dtype_unpack(stored, from, all, count);
-		for (size_t i = 0; stored == DTYPE_E4M3 && i < count; i++)
-			all[i] *= factor;
+		unpack_row(raw, row, 0, to, count);
 		return;
 	}
 	for (size_t at = 0; at < count; at += CHUNK) {
 		size_t n = count - at < CHUNK ? count - at : CHUNK;
 
-		dtype_unpack(stored, from + dtype_bytes(stored, at), floats, n);
-		for (size_t i = 0; stored == DTYPE_E4M3 && i < n; i++)
-			floats[i] *= factor;
+		unpack_row(raw, row, at, floats, n);
 		dtype_pack(wanted, floats, (uint8_t *)to + at * element.size, n);
 	}
 }
@@ -341,8 +285,8 @@ static void read_rows(const struct weights_raw *raw, int64_t row, const struct m
 		return;
 	}
 	for (int64_t i = 0; i < to->rows; i++)
-		convert_row(weights_row(raw, row + i), raw->tensor->dtype, weights_factor(raw, row + i),
-			    (uint8_t *)to->data + (uint64_t)i * pitch, to->dtype, (size_t)to->cols);
+		convert_row(raw, row + i, (uint8_t *)to->data + (uint64_t)i * pitch, to->dtype,
+			    (size_t)to->cols);
 }
 
 /* Whether the numbers of a stored row are finite; for quantized blocks, those that they represent. */
@@ -390,10 +334,11 @@ void weights_forget(const struct weights *w)
 		mapped_forget(w->shards->files[i].map, w->shards->files[i].map_size);
 }
 
-/* The type in which rows of a slot are made. A GPU quantizes rows of BF16 itself. */
-static enum dtype made_in(const struct mat *to, const struct tensor *stored)
+/* The type in which rows of a slot are made. A GPU quantizes rows of BF16 itself, also those whose elements
+ * have several scales in the file. */
+static enum dtype made_in(const struct mat *to, const struct weights_raw *raw)
 {
-	return to->dtype == DTYPE_E4M3 && stored->dtype != DTYPE_E4M3 ? DTYPE_BF16 : to->dtype;
+	return to->dtype == DTYPE_E4M3 && !e4m3_scale_is_of_rows(&raw->scale) ? DTYPE_BF16 : to->dtype;
 }
 
 static enum status check_slot(const struct weights *w, const struct backend *back,
@@ -474,7 +419,7 @@ static enum status load_rows(void *arg, int64_t first, int64_t rows, void *out, 
 	const struct mat *to = &l->slots[r->slot].to;
 	const struct weights_raw *raw = &l->raw[r->slot];
 	const struct mat made = {
-		.data = out, .rows = rows, .cols = to->cols, .ld = r->ld, .dtype = made_in(to, raw->tensor)};
+		.data = out, .rows = rows, .cols = to->cols, .ld = r->ld, .dtype = made_in(to, raw)};
 
 	read_rows(raw, r->first + first, &made);
 	for (int64_t i = 0; i < rows; i++)
@@ -503,7 +448,7 @@ static enum status load_piece(struct loading *l, size_t piece, struct rows *r, s
 	most = piece_rows(to);
 	r->first = (int64_t)(piece - l->first[r->slot]) * most;
 	part = mat_rows(to, r->first, to->rows - r->first < most ? to->rows - r->first : most);
-	made.dtype = made_in(to, l->raw[r->slot].tensor);
+	made.dtype = made_in(to, &l->raw[r->slot]);
 	r->ld = l->back ? to->cols : to->ld;
 	return l->back ? gpu_backend_put_made(l->back, part, &made, err)
 		       : load_rows(r, 0, part.rows, part.data, err);
@@ -551,14 +496,14 @@ static enum status load_factors(const struct loading *l, struct error *err)
 					  .dtype = DTYPE_F32};
 		float *factor;
 
-		if (to->dtype != DTYPE_E4M3 || !l->raw[i].scale)
+		if (to->dtype != DTYPE_E4M3 || made_in(to, &l->raw[i]) != DTYPE_E4M3)
 			continue;
 		factor = malloc((size_t)to->rows * sizeof(*factor));
 		if (!factor)
 			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory",
 					       l->w->path);
 		for (int64_t row = 0; row < to->rows; row++)
-			factor[row] = weights_factor(&l->raw[i], row);
+			factor[row] = e4m3_scale_at(&l->raw[i].scale, row, 0);
 		st = l->back->ops->put(l->back, scale, factor, err);
 		free(factor);
 	}

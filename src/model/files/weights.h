@@ -8,6 +8,7 @@
  */
 #ifndef MODEL_FILES_WEIGHTS_H
 #define MODEL_FILES_WEIGHTS_H
+#include "model/files/e4m3_file.h"
 #include "model/shape/tensor_names.h"
 #include "model/backend/ops.h"
 #include "model/shape/shape.h"
@@ -33,8 +34,8 @@ void weights_release(struct weights *w);
 uint64_t weights_bytes(const struct weights *w); /* size of its files */
 
 /* Destination of a tensor with Hugging Face's name: F32, BF16, F16 or the file's own type, with any ld. A
- * vector is one row. For weights_load_to on a GPU it may be E4M3 with a scale per row: other types are then
- * quantized on the device. */
+ * vector is one row. For weights_load_to on a GPU it may be E4M3 with a scale per row: other types, and E4M3
+ * with scales of blocks, are then quantized on the device. */
 struct weights_slot {
 	const char *name;
 	struct mat to;
@@ -60,9 +61,8 @@ enum status weights_rows(const struct weights *w, const char *name, int64_t row,
 /* A tensor as stored in the file, for callers that keep it quantized. */
 struct weights_raw {
 	const struct tensor *tensor;
-	int64_t interleaved; /* number of heads whose rows are interleaved; 0: rows are in order */
-	/* E4M3 only: the factors of the rows, one per row or one for all. */
-	const struct tensor *scale;
+	int64_t interleaved;	 /* number of heads whose rows are interleaved; 0: rows are in order */
+	struct e4m3_scale scale; /* E4M3 only */
 	/* NULL: not in 4 bits. Else `tensor` holds its codes, and weights_row is not available. Of a matrix
 	 * without double quantization, callers of its own form check the absmax: bnb4_finite. */
 	const struct bnb4 *bnb4;
@@ -70,8 +70,6 @@ struct weights_raw {
 
 /* False: there is no such tensor (a tied head has none). */
 bool weights_find(struct weights_raw *raw, const struct weights *w, const char *name);
-/* The factor of a row of E4M3; 1 for other types. */
-float weights_factor(const struct weights_raw *raw, int64_t row);
 /* The bytes of the model's row `row`, wherever the file stores it. Length: tensor's bytes / rows. */
 const uint8_t *weights_row(const struct weights_raw *raw, int64_t row);
 #endif

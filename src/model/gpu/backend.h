@@ -79,6 +79,9 @@ uint64_t gpu_backend_pinned_bytes(int64_t rows);
 
 struct gpu_device *gpu_backend_device(const struct backend *back);
 struct gpu_stream *gpu_backend_stream(const struct backend *back);
+/* A row [1, n] of F32 to BF16, or back, on any stream of the device and outside the phases. */
+enum status gpu_backend_convert(struct backend *back, struct mat from, struct mat to,
+				struct gpu_stream *stream, struct error *err);
 /* "cuBLASLt 13.1.1", "cuDNN 9.19.0" or "own". Lent. */
 const char *gpu_backend_gemm(const struct backend *back);
 const char *gpu_backend_attention(const struct backend *back);

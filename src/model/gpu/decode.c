@@ -59,15 +59,6 @@ static int64_t tall_of(const struct shape *s)
 	return most(most(s->vocab, 2 * s->ffn), (s->heads + 2 * s->kv_heads) * s->head_dim);
 }
 
-/* Whether the kernels do not support the model. They read weights in BF16. */
-static bool refuses(const struct model *m)
-{
-	const struct shape *s = &m->shape;
-
-	return m->storage.form != STORAGE_NUMBERS || decode_refuses_heads(s->head_dim) || s->hidden % 8 ||
-	       s->ffn % 8 || decode_refuses_rows((uint64_t)tall_of(s), (uint32_t)wide_of(s), BLOCKS_MAX);
-}
-
 static int64_t adapters_most(const struct model *m)
 {
 	const struct layer *l = &m->layer[0];
@@ -77,6 +68,23 @@ static int64_t adapters_most(const struct model *m)
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
 		rows = most(rows, maps[i]->adapters * maps[i]->rank);
 	return (rows + 3) / 4 * 4;
+}
+
+static bool is_e4m3(const struct model *m)
+{
+	return m->storage.form == STORAGE_E4M3_ROWS;
+}
+
+/* Whether the kernels do not support the model. They read weights in BF16, or in E4M3 if there are no
+ * adapters. */
+static bool refuses(const struct model *m)
+{
+	const struct shape *s = &m->shape;
+	const int64_t step = is_e4m3(m) ? 16 : 8;
+
+	return (m->storage.form != STORAGE_NUMBERS && !is_e4m3(m)) || (is_e4m3(m) && adapters_most(m)) ||
+	       decode_refuses_heads(s->head_dim) || s->hidden % step || s->ffn % step ||
+	       decode_refuses_rows((uint64_t)tall_of(s), (uint32_t)wide_of(s), BLOCKS_MAX);
 }
 
 static gpu_ptr address(const void *data)
@@ -123,8 +131,10 @@ static uint32_t front_of(const struct decode *d, unsigned blocks)
 				   {s->hidden, s->ffn}, {s->vocab, s->hidden}, {d->u_most, wide_of(s)}};
 	uint32_t work = 0;
 
+	/* the head, the fifth one, stays BF16 */
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
-		const uint32_t map = decode_work((uint32_t)maps[i][0], (uint32_t)maps[i][1], blocks);
+		const int64_t words = is_e4m3(d->model) && i != 4 ? maps[i][1] / 2 : maps[i][1];
+		const uint32_t map = decode_work((uint32_t)maps[i][0], (uint32_t)words, blocks);
 
 		work = map > work ? map : work;
 	}
@@ -187,7 +197,8 @@ static enum status open_device(struct decode *d, const struct backend *back, boo
 	if (*refused)
 		return STATUS_OK;
 	d->shared_bytes = decode_shared(front, depth);
-	st = gpu_kernel(d->device, &d->kernel, "decode", "decode_token", err);
+	st = gpu_kernel(d->device, &d->kernel, "decode",
+			is_e4m3(d->model) ? "decode_token_e4m3" : "decode_token", err);
 	if (st)
 		return st;
 	d->args = args_of(d);
@@ -240,6 +251,7 @@ static struct decode_map map_of(const struct linear *l)
 {
 	struct decode_map m = {
 		.w = address(l->w.w.data),
+		.w_scale = l->w.w.dtype == DTYPE_E4M3 ? address(l->w.w.scales.data) : 0,
 		.bias = l->bias.w.rows ? address(l->bias.w.data) : 0,
 		.out = (uint32_t)l->out,
 		.in = (uint32_t)l->in,

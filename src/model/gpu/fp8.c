@@ -143,30 +143,56 @@ enum status gpu_gemm_fp8(struct backend *back, const struct gemm *g, double befo
 	return st;
 }
 
+struct train_fp8_weights gpu_fp8_weights(const struct mat *to, const struct mat *transposed)
+{
+	return (struct train_fp8_weights){
+		.to = gpu_address(to->data),
+		.transposed = transposed->rows ? gpu_address(transposed->data) : 0,
+		.scale = gpu_address(to->scales.data),
+		.scale_transposed = gpu_address(transposed->scales.data),
+		.ld_to = to->ld,
+		.ld_transposed = transposed->ld,
+		.step = to->scales.step_row,
+		.step_transposed = transposed->scales.step_row,
+		.rows = (uint32_t)to->rows,
+		.cols = (uint32_t)to->cols,
+	};
+}
+
 enum status gpu_quantize_e4m3(struct backend *back, struct mat from, struct mat to, struct mat transposed,
 			      int32_t *overflows, struct error *err)
 {
-	const struct train_fp8_weights_args args = {
-		.w = gpu_address(from.data),
-		.to = gpu_address(to.data),
-		.transposed = gpu_address(transposed.data),
-		.scale = gpu_address(to.scales.data),
-		.scale_transposed = gpu_address(transposed.scales.data),
-		.overflows = gpu_address(overflows),
-		.ld_w = from.ld,
-		.ld_to = to.ld,
-		.ld_transposed = transposed.ld,
-		.step = to.scales.step_row,
-		.step_transposed = transposed.scales.step_row,
-		.rows = (uint32_t)from.rows,
-		.cols = (uint32_t)from.cols,
-	};
+	struct train_fp8_weights_args args = {
+		.w = gpu_address(from.data), .ld_w = from.ld, .q = gpu_fp8_weights(&to, &transposed)};
 
-	cost_quantize(back, &from);
-	if (from.dtype != DTYPE_BF16 || !fp8_is_weight(&to) || !fp8_is_weight(&transposed))
+	args.q.overflows = gpu_address(overflows);
+	cost_quantize(back, &from, &transposed);
+	if (from.dtype != DTYPE_BF16 || !fp8_is_weight(&to) ||
+	    (transposed.rows && !fp8_is_weight(&transposed)))
 		return error_set(err, STATUS_BUG, "weights of types that a GPU does not quantize");
 	return gpu_run(back, GPU_KERNEL_FP8_WEIGHTS, (unsigned)(fp8_tiles(from.cols) * fp8_tiles(from.rows)),
 		       TRAIN_THREADS, TRAIN_FP8_TURN_SHARED, &args, err);
+}
+
+enum status gpu_fp8_transpose_on(struct backend *back, const struct mat *from, const struct mat *to,
+				 struct gpu_stream *stream, struct error *err)
+{
+	const struct train_fp8_transpose_args args = {
+		.from = gpu_address(from->data),
+		.to = gpu_address(to->data),
+		.scale = gpu_address(from->scales.data),
+		.scale_to = gpu_address(to->scales.data),
+		.ld_from = from->ld,
+		.ld_to = to->ld,
+		.step = from->scales.step_row,
+		.step_to = to->scales.step_row,
+		.rows = (uint32_t)from->rows,
+		.cols = (uint32_t)from->cols,
+	};
+
+	return gpu_launch_1d(gpu_of(back)->kernel[GPU_KERNEL_FP8_TRANSPOSE], stream,
+			     (unsigned)(fp8_tiles(from->cols) * fp8_tiles(from->rows)), TRAIN_THREADS,
+			     TRAIN_FP8_TURN_SHARED, &args, err);
 }
 
 enum status gpu_rmsnorm_fp8(struct backend *back, const struct mat *x, const struct mat *w, float eps,

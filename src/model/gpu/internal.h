@@ -45,6 +45,7 @@
 	X(FP8_SWIGLU, "train_fp8", "train_fp8_swiglu", GPU_PART_ELEMENTS, ONE) \
 	X(FP8_SWIGLU_BWD, "train_fp8", "train_fp8_swiglu_bwd", GPU_PART_ELEMENTS, ONE) \
 	X(FP8_WEIGHTS, "train_fp8", "train_fp8_weights", GPU_PART_ELEMENTS, ONE) \
+	X(FP8_TRANSPOSE, "train_fp8", "train_fp8_transpose", GPU_PART_ELEMENTS, ONE) \
 	X(FP8_COLUMNS, "train_fp8", "train_fp8_columns", GPU_PART_ELEMENTS, ONE) \
 	X(FP8_ADD_BIAS, "train_fp8", "train_fp8_add_bias", GPU_PART_ELEMENTS, ONE) \
 	X(PAGED_BF16_64, "paged_attention", "paged_bf16_d64", GPU_PART_ATTENTION, ONE) \

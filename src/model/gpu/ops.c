@@ -211,6 +211,23 @@ static enum status gpu_dropout(struct backend *back, struct mat x, const struct 
 	return gpu_over(back, GPU_KERNEL_DROPOUT, x.rows, x.cols, &args, err);
 }
 
+enum status gpu_backend_convert(struct backend *back, struct mat from, struct mat to,
+				struct gpu_stream *stream, struct error *err)
+{
+	const struct train_convert_args args = {
+		.from = gpu_address(from.data),
+		.to = gpu_address(to.data),
+		.ld_from = from.cols,
+		.ld_to = to.cols,
+		.rows = 1,
+		.cols = (uint64_t)from.cols,
+	};
+	const enum gpu_kernel_id kernel = to.dtype == DTYPE_BF16 ? GPU_KERNEL_TO_BF16 : GPU_KERNEL_TO_F32;
+
+	return gpu_launch_1d(gpu_of(back)->kernel[kernel], stream, train_blocks(1, args.cols), TRAIN_THREADS,
+			     0, &args, err);
+}
+
 static enum status gpu_convert(struct backend *back, struct mat from, struct mat to, struct error *err)
 {
 	const bool packed = from.ld == from.cols && to.ld == to.cols;

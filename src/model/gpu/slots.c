@@ -6,10 +6,10 @@
  */
 #include <stdlib.h>
 #include "gpu/bnb4/bnb4_kernels.h"
-#include "model/gpu/internal.h"
+#include "model/gpu/fp8.h"
 #include "model/tensor/matrix.h"
 
-enum { PARTS_MOST = LAYER_LINEARS * STORED_MOST };
+enum { TENSORS_MOST = LAYER_LINEARS * STORED_MOST };
 
 struct fetching {
 	struct bnb4_kernels kernels;
@@ -114,21 +114,51 @@ enum status gpu_slot_ready(struct backend *back, int slot, struct error *err)
 	return gpu_stream_after(g->stream, g->fetching->ready[slot], err);
 }
 
+/* Linear layers whose numbers are read: all of the layer in one launch. */
+static enum status fill_numbers(const struct fetching *f, const struct slot_fill *fill, struct error *err)
+{
+	struct bnb4_output out[TENSORS_MOST];
+	size_t count = 0;
+
+	for (int i = 0; i < fill->parts; i++) {
+		const struct slot_part *p = &fill->part[i];
+
+		for (int j = 0; p->to.dtype != DTYPE_E4M3 && j < p->count; j++) {
+			const struct mat to = mat_rows(&p->to, p->from[j].begin, p->from[j].bnb4.rows);
+
+			out[count++] = (struct bnb4_output){
+				.from = weight_of(&p->from[j].bnb4), .to = gpu_address(to.data), .ld = to.ld};
+		}
+	}
+	return bnb4_kernels_dequantize(&f->kernels, out, count, f->stream, err);
+}
+
+static enum status fill_e4m3(struct backend *back, const struct slot_part *p, struct error *err)
+{
+	const struct fetching *f = gpu_of(back)->fetching;
+	const struct train_fp8_weights to = gpu_fp8_weights(&p->to, &p->transposed);
+	struct bnb4_weight part[STORED_MOST];
+
+	if (!p->count)
+		return gpu_fp8_transpose_on(back, &p->to, &p->transposed, f->stream, err);
+	for (int i = 0; i < p->count; i++)
+		part[i] = weight_of(&p->from[i].bnb4);
+	return bnb4_kernels_to_fp8(&f->kernels, part, (size_t)p->count, &to, f->stream, err);
+}
+
 /* The bytes of a fill belong to no part of the main stream's time. */
 enum status gpu_slot_fill(struct backend *back, const struct slot_fill *fill, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
 	struct fetching *f = g->fetching;
 	const double before = back->cost.bytes;
-	struct bnb4_output out[PARTS_MOST];
 	enum status st = gpu_stream_after(f->stream, f->free[fill->slot], err);
 
-	for (int i = 0; i < fill->parts; i++)
-		out[i] = (struct bnb4_output){.from = weight_of(&fill->part[i].from->bnb4),
-					      .to = gpu_address(fill->part[i].to.data),
-					      .ld = fill->part[i].to.ld};
 	if (!st)
-		st = bnb4_kernels_dequantize(&f->kernels, out, (size_t)fill->parts, f->stream, err);
+		st = fill_numbers(f, fill, err);
+	for (int i = 0; !st && i < fill->parts; i++)
+		if (fill->part[i].transposed.rows)
+			st = fill_e4m3(back, &fill->part[i], err);
 	if (!st && fill->live.count)
 		st = gpu_refresh_on(back, fill->master, &fill->live, f->stream, err);
 	back->cost.bytes = before;

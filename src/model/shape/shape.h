@@ -51,8 +51,8 @@ bool family_of_type(enum family *out, const char *type);
 #define FAMILY_WORDS "llama, qwen2 and qwen3"
 /* Reads config.json; `path` is its name in messages. */
 enum status shape_of_config(struct shape *s, const json_t *config, const char *path, struct error *err);
-/* Checks config.json's quantization_config. UNSUPPORTED: another form than E4M3 of compressed-tensors with a
- * factor per tensor or per row, or 4 bits of bitsandbytes. */
+/* Checks config.json's quantization_config. UNSUPPORTED: another form than E4M3 with a scale per tensor, per
+ * row or per 128 x 128 elements, or 4 bits of bitsandbytes. */
 enum status shape_check_quantization(const json_t *config, const char *path, struct error *err);
 enum status shape_of_gguf(struct shape *s, const struct gguf *g, struct error *err);
 /* Checks that the sizes fit together and are small enough that no multiplication of them overflows. */

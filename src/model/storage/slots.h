@@ -2,7 +2,8 @@
 /*
  * Slots: memory of one layer's linear layers as GEMMs read them, for weights that are stored in another form.
  * Layer i uses slot i % count, so struct linear's matrices are views of the slot and never move. They are
- * valid between slots_use and slots_done of the layer.
+ * valid between slots_use and slots_done of the layer. If the weights of FP8 layers are resident, slots have
+ * only their transposed copies, and only backward passes use them.
  */
 #ifndef MODEL_STORAGE_SLOTS_H
 #define MODEL_STORAGE_SLOTS_H
@@ -12,8 +13,13 @@ struct model;
 enum { SLOTS_MOST = 2, LAYER_LINEARS = 4 };
 struct slots {
 	int count; /* 0: every weight is resident, and the functions below have no effect */
-	/* [out + tail, in + tail] of qkv, o, gate_up and down (model/decoder/linear.h). */
+	bool backward_only;
+	bool used; /* in the present pass */
+	/* Of qkv, o, gate_up and down (model/decoder/linear.h). mat: numbers [out + tail, in + tail]; rows 0
+	 * if backward_only. FP8 only: W in E4M3, and transposed, both in the memory of mat unless
+	 * backward_only. */
 	struct mat mat[SLOTS_MOST][LAYER_LINEARS];
+	struct mat fp8[SLOTS_MOST][LAYER_LINEARS], transposed[SLOTS_MOST][LAYER_LINEARS];
 	int64_t held[SLOTS_MOST]; /* the layer that the slot has or will have; -1: none */
 	bool awaited[SLOTS_MOST]; /* work enqueued from now on finds the layer in the slot */
 };
@@ -21,20 +27,21 @@ struct slots {
 /* Allocates the slots: two on a GPU, so that the next layer is filled while one is read, and one on a CPU. To
  * be called before the layers are placed. */
 enum status slots_place(struct model *m, struct backend *back, struct error *err);
-/* The matrix of a layer's i-th linear layer. */
-const struct mat *slots_mat(const struct slots *s, int64_t layer, int linear);
+/* The slot of a layer, and numbers [out, in] of its i-th linear layer there. */
+int slots_of(const struct slots *s, int64_t layer);
+struct mat slots_numbers(const struct model *m, int64_t layer, int linear);
 
 /* A pass over layers in ascending or descending order. begin: nothing enqueued so far reads the slots any
  * longer. use: work enqueued from now on may read the layer; `next` (-1: none) is filled meanwhile. */
-enum status slots_begin(struct model *m, struct backend *back, struct error *err);
+enum status slots_begin(struct model *m, struct backend *back, bool backward, struct error *err);
 enum status slots_use(struct model *m, struct backend *back, int64_t layer, int64_t next, struct error *err);
 enum status slots_done(struct model *m, struct backend *back, int64_t layer, struct error *err);
 
 /* The contents of the slots: a pass that begins with the same contents enqueues the same work. */
 uint64_t slots_state(const struct slots *s);
 void slots_set(struct slots *s, uint64_t state);
-/* Sets the contents to those after a pass that ended with the layers before_last (-1: none) and last. */
-void slots_left(struct slots *s, int64_t before_last, int64_t last);
-/* The slots have no layer any longer, because adapters changed. */
+/* Sets the contents to those after a pass from one layer to another, in ascending or descending order. */
+void slots_left(struct model *m, int64_t first, int64_t last, bool backward);
+/* The slots have no layer any longer, because adapters or weights changed. */
 void slots_drop(struct slots *s);
 #endif

@@ -41,9 +41,11 @@ enum status stored_place(struct stored *s, struct arena *a, const char *name, st
 /* Bytes of its stored form. */
 uint64_t stored_bytes(const struct stored *s);
 
-/* What a slot is filled with (ops->slot_fill). */
+/* A linear layer of a slot (ops->slot_fill). `to` is W, as numbers or in E4M3 with scales of blocks, and only
+ * an E4M3 W has `transposed`, the same bytes and scales. */
 struct slot_part {
-	const struct stored *from;
-	struct mat to; /* rows of a linear layer's W, in the slot */
+	const struct stored *from; /* the tensors of W */
+	int count;		   /* 0: `to` is resident, and only `transposed` is filled */
+	struct mat to, transposed;
 };
 #endif

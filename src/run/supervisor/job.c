@@ -25,6 +25,9 @@ struct job {
 	struct job_spec spec;
 	struct journal *journal;
 	struct process sampler;
+	struct sampler_life life;
+	char pci[GPUS_MAX][sizeof(((struct gpu *)0)->pci)];
+	unsigned gpu_count;
 	bool sampling;
 	struct lines in;
 	struct telemetry_block block;
@@ -91,16 +94,23 @@ static void write_plan(struct job *j, const struct machine *m)
 			     "together", 0, "cases", one));
 }
 
-static void start_sampler(struct job *j, const struct machine *m)
+static void note_gpus(struct job *j, const struct machine *m)
+{
+	for (unsigned i = 0; i < machine_gpu_count(m) && j->gpu_count < GPUS_MAX; i++)
+		if (machine_gpu(m, i)->granted)
+			text_copy(j->pci[j->gpu_count++], sizeof(j->pci[0]), machine_gpu(m, i)->pci);
+}
+
+static void start_sampler(struct job *j)
 {
 	const char *pci[GPUS_MAX];
-	struct telemetry_spec spec = {.gpu_pci = pci, .host = true};
+	const struct telemetry_spec spec = {.gpu_pci = pci, .gpu_count = j->gpu_count, .host = true};
 	struct error err = {0};
 
-	for (unsigned i = 0; i < machine_gpu_count(m) && spec.gpu_count < GPUS_MAX; i++)
-		if (machine_gpu(m, i)->granted)
-			pci[spec.gpu_count++] = machine_gpu(m, i)->pci;
+	for (unsigned i = 0; i < j->gpu_count; i++)
+		pci[i] = j->pci[i];
 	j->sampling = !sampler_start(&j->sampler, &spec, &err);
+	j->life.started_ns = clock_now_ns(j->spec.clock);
 	if (!j->sampling)
 		log_warn(j->spec.log, LOG_TOPIC_RUN, "no telemetry: %s", err.text);
 }
@@ -177,8 +187,9 @@ enum status job_begin(struct job **out, const struct job_spec *s, const struct m
 		free_job(j);
 		return st;
 	}
+	note_gpus(j, m);
 	if (s->sample)
-		start_sampler(j, m);
+		start_sampler(j);
 	*out = j;
 	return STATUS_OK;
 }
@@ -257,14 +268,30 @@ static void lose_sampler(struct job *j)
 {
 	sampler_stop(&j->sampler);
 	process_release(&j->sampler);
+	lines_release(&j->in);
 	j->sampling = false;
+}
+
+/* The sampler starts again, unless it dies over and over. */
+static void tell_loss(struct job *j)
+{
+	static const char why[] = "the sampler died or wrote invalid lines";
+
+	if (sampler_died(&j->life, clock_now_ns(j->spec.clock)))
+		log_warn(j->spec.log, LOG_TOPIC_RUN, "telemetry has a gap: %s; it starts again in %u s", why,
+			 1u << (j->life.deaths - 1));
+	else
+		log_warn(j->spec.log, LOG_TOPIC_RUN, "telemetry ends here: %s %u times", why, j->life.deaths);
 }
 
 void job_receive(struct job *j)
 {
+	if (!j->sampling && j->life.again_ns && clock_now_ns(j->spec.clock) >= j->life.again_ns) {
+		j->life.again_ns = 0;
+		start_sampler(j);
+	}
 	if (j->sampling && lines_read(&j->in, j->sampler.channel, job_take_line, j) != LINES_MORE) {
-		log_warn(j->spec.log, LOG_TOPIC_RUN,
-			 "telemetry ends here: the sampler died or wrote invalid lines");
+		tell_loss(j);
 		lose_sampler(j);
 	}
 	if (j->block.readings && clock_now_ns(j->spec.clock) - j->block_since_ns >= BLOCK_NS)

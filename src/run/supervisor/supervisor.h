@@ -13,6 +13,7 @@
 #include "run/followup/case_outcome.h"
 #include "run/run.h"
 #include "team/links/wait_board.h"
+#include "telemetry/telemetry.h"
 
 #define RUN_TERM_NS 2000000000u	  /* a case over its limit gets this time to end by itself after TERM */
 #define RUN_STOP_NS 600000000u	  /* on a request to stop: the journal must be closed within a second */
@@ -33,6 +34,7 @@ struct telemetry_reader_window {
 /* The telemetry reader's state. It writes the sampler's lines to the journal. */
 struct watch {
 	struct process sampler;
+	struct sampler_life life;
 	bool alive;
 	struct lines in;
 	struct series *series;

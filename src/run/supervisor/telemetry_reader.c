@@ -312,22 +312,26 @@ static unsigned watched_gpus(const struct run *r, const char **pci, unsigned roo
 	return count;
 }
 
-void telemetry_reader_start(struct run *r)
+static void start_sampler(struct run *r)
 {
 	const char *pci[RUN_GPUS];
 	struct telemetry_spec spec = {
 		.gpu_pci = pci, .gpu_count = watched_gpus(r, pci, RUN_GPUS), .host = true};
 	struct error err = {0};
 
-	r->watch.sampler = (struct process){.channel = -1, .output = -1};
-	if (!r->o->sample)
-		return;
 	if (sampler_start(&r->watch.sampler, &spec, &err)) {
 		log_warn(r->o->log, LOG_TOPIC_RUN, "no telemetry: %s", err.text);
 		return;
 	}
 	r->watch.alive = true;
-	r->watch.heard_ns = clock_now_ns(r->o->clock);
+	r->watch.heard_ns = r->watch.life.started_ns = clock_now_ns(r->o->clock);
+}
+
+void telemetry_reader_start(struct run *r)
+{
+	r->watch.sampler = (struct process){.channel = -1, .output = -1};
+	if (r->o->sample)
+		start_sampler(r);
 }
 
 /* What the missing telemetry means for GPU cases; "": no case uses a GPU. */
@@ -342,24 +346,43 @@ static const char *left_dark(const struct run *r)
 		   : "";
 }
 
+/* The sampler starts again, unless it dies over and over. */
 static void lose(struct run *r, const char *why)
 {
 	struct watch *w = &r->watch;
 
-	log_warn(r->o->log, LOG_TOPIC_RUN, "telemetry ends here: %s%s", why, left_dark(r));
+	if (sampler_died(&w->life, clock_now_ns(r->o->clock)))
+		log_warn(r->o->log, LOG_TOPIC_RUN, "telemetry has a gap: %s; it starts again in %u s", why,
+			 1u << (w->life.deaths - 1));
+	else
+		log_warn(r->o->log, LOG_TOPIC_RUN, "telemetry ends here: %s %u times%s", why, w->life.deaths,
+			 left_dark(r));
 	write_block(r);
 	settle_windows(r, true);
 	sampler_stop(&w->sampler);
 	process_release(&w->sampler);
+	lines_release(&w->in);
 	w->alive = false;
+}
+
+static void start_again(struct run *r)
+{
+	struct sampler_life *life = &r->watch.life;
+
+	if (!life->again_ns || clock_now_ns(r->o->clock) < life->again_ns || run_stopping(r))
+		return;
+	life->again_ns = 0;
+	start_sampler(r);
 }
 
 void telemetry_reader_read(struct run *r)
 {
 	struct watch *w = &r->watch;
 
-	if (!w->alive)
+	if (!w->alive) {
+		start_again(r);
 		return;
+	}
 	if (lines_read(&w->in, w->sampler.channel, take_line, r) != LINES_MORE) {
 		lose(r, "the sampler died or wrote invalid lines");
 		return;

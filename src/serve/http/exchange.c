@@ -213,8 +213,6 @@ static void note_unknown(struct exchange *x)
 static bool check_context(const struct exchange *x, const struct request *r, struct api_error *e)
 {
 	int64_t context = link_ready(x->fe->link)->context;
-	const char *param = r->protocol == PROTOCOL_COMPLETION ? "prompt" : "messages";
-
 	for (size_t i = 0; context && i < r->prompt_count; i++) {
 		int64_t prompt = (int64_t)r->prompts[i].count, text = r->engine.max_tokens;
 
@@ -225,7 +223,7 @@ static bool check_context(const struct exchange *x, const struct request *r, str
 			"this model's maximum context length is %lld tokens; the request has %lld tokens in the "
 			"prompt and asks for %lld more",
 			(long long)context, (long long)prompt, (long long)(text > 0 ? text : 1));
-		text_copy(e->param, sizeof(e->param), param);
+		text_copy(e->param, sizeof(e->param), request_prompt_field(r->protocol));
 		return false;
 	}
 	return true;

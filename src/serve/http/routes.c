@@ -113,6 +113,7 @@ static void get_model(struct exchange *x, const char *path)
 		add_model(&x->reply, x->fe, name, x->fe->o.models[0]);
 	} else {
 		api_fail(&e, 404, "model_not_found", "the model \"%.100s\" is not served here", name);
+		text_copy(e.param, sizeof(e.param), "model");
 		exchange_error(x, &e);
 	}
 }

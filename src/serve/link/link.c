@@ -271,7 +271,11 @@ bool link_submit(struct link *l, struct choice *c, uint64_t client, uint64_t now
 	c->id = 0;
 	free_slot(l, s);
 	if (st == STATUS_BAD_INPUT)
-		return api_wrong(err, "", "%s", why.text);
+		return api_wrong(err,
+				 r.prompt_count > FRAME_PROMPT_MOST
+					 ? request_prompt_field(c->answer->request->protocol)
+					 : request_refused_field(c->answer->request, why.text),
+				 "%s", why.text);
 	if (st == STATUS_UNAVAILABLE) {
 		detach(l, "the engine process ended");
 		err->retry_s = 5;

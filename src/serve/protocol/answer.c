@@ -282,7 +282,8 @@ static void on_bad_end(struct choice *c, const struct engine_event *e)
 	struct api_error err = {0};
 
 	if (e->end == ENGINE_END_REFUSED)
-		api_wrong(&err, "", "%s", *e->text ? e->text : "the engine refused the request");
+		api_wrong(&err, request_refused_field(c->answer->request, e->text), "%s",
+			  *e->text ? e->text : "the engine refused the request");
 	else if (e->end == ENGINE_END_DEADLINE)
 		api_fail(&err, 503, "deadline", "the request did not end within its time limit");
 	else if (e->end == ENGINE_END_CANCELLED)

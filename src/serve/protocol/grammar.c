@@ -16,6 +16,7 @@ static bool set_grammar(struct request_reading *in, json_t *source, const char *
 		return request_out_of_memory(in->err);
 	r->engine.grammar = r->grammar;
 	r->engine.grammar_size = strlen(r->grammar);
+	r->grammar_field = param;
 	if (r->engine.grammar_size > REQUEST_SCHEMA_BYTES_MOST)
 		return api_wrong(in->err, param, "%s has %zu bytes; %d is the most", param,
 				 r->engine.grammar_size, REQUEST_SCHEMA_BYTES_MOST);

@@ -187,10 +187,10 @@ static bool check_lengths(struct request_reading *in)
 				 r->prompt_count, r->n, r->prompt_count * r->n, REQUEST_CHOICES_MOST);
 	for (size_t i = 0; i < r->prompt_count; i++) {
 		if (!r->prompts[i].count)
-			return api_wrong(in->err, r->protocol == PROTOCOL_COMPLETION ? "prompt" : "messages",
+			return api_wrong(in->err, request_prompt_field(r->protocol),
 					 "the prompt is empty: it has no token");
 		if (r->prompts[i].count > in->rules->prompt_most) {
-			api_wrong(in->err, r->protocol == PROTOCOL_COMPLETION ? "prompt" : "messages",
+			api_wrong(in->err, request_prompt_field(r->protocol),
 				  "the prompt has %zu tokens; the limit is %zu", r->prompts[i].count,
 				  in->rules->prompt_most);
 			in->err->code = "context_length_exceeded";
@@ -251,4 +251,41 @@ void request_destroy(struct request **r_)
 	free(r->grammar);
 	json_decref(r->body);
 	free(r);
+}
+
+const char *request_prompt_field(enum protocol protocol)
+{
+	return protocol == PROTOCOL_COMPLETION	? "prompt"
+	       : protocol == PROTOCOL_RESPONSES ? "input"
+						: "messages";
+}
+
+static const char *penalty_of(const struct engine_sampling *s)
+{
+	return s->repetition != 1 ? "repetition_penalty"
+	       : s->presence != 0 ? "presence_penalty"
+				  : "frequency_penalty";
+}
+
+const char *request_refused_field(const struct request *r, const char *text)
+{
+	static const char *const same[] = {"frequency_penalty",	 "logit_bias",	"min_p", "presence_penalty",
+					   "repetition_penalty", "temperature", "top_k", "top_p"};
+	const struct {
+		const char *words, *field;
+	} others[] = {
+		{"the prompt", request_prompt_field(r->protocol)},
+		{"stop ids", "stop"},
+		{"log probabilities", r->protocol == PROTOCOL_COMPLETION ? "logprobs" : "top_logprobs"},
+		{"adapter", "model"},
+		{"penalties", penalty_of(&r->engine.sampling)},
+	};
+
+	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+		if (!strncmp(text, same[i], strlen(same[i])))
+			return same[i];
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (strstr(text, others[i].words))
+			return others[i].field;
+	return r->grammar_field ? r->grammar_field : "";
 }

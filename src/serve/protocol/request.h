@@ -45,6 +45,7 @@ struct request {
 	int32_t stop_ids[ENGINE_STOPS_MOST];
 	struct engine_bias *bias;
 	char *grammar;
+	const char *grammar_field; /* static: the field that asks for the grammar; NULL: none does */
 
 	struct prompt_ids *prompts; /* [prompt_count] */
 	size_t prompt_count;
@@ -71,6 +72,10 @@ struct request {
 	json_t *body; /* RESPONSES: the request, of which the response repeats parts; else NULL */
 };
 
+/* The field of a protocol that holds the prompt. */
+const char *request_prompt_field(enum protocol protocol);
+/* The field that the engine means when it refuses a request with this text; "": none of one field. */
+const char *request_refused_field(const struct request *r, const char *text);
 /*
  * Reads a request's body, renders its template and encodes it. False: *err says what is wrong. Owner: caller,
  * request_destroy. Thread-safe with one worker per thread.

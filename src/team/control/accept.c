@@ -302,7 +302,7 @@ static void linger(struct acceptor *d)
 	uint64_t deadline = control_deadline(d->c, LINGER_MS);
 
 	while (d->here + d->refused < d->c->size - 1 && clock_now_ns(d->c->clock) < deadline &&
-	       !(d->c->o.stop && *d->c->o.stop))
+	       !control_asked(d->c))
 		look(d, PORTION_MS);
 }
 
@@ -312,7 +312,7 @@ static enum status gather(struct acceptor *d, struct error *err)
 	struct control *c = d->c;
 
 	while (d->shaped < c->size - 1 && !c->over.status) {
-		if (c->o.stop && *c->o.stop)
+		if (control_asked(c))
 			control_over(c, &stopped, NULL);
 		else if (clock_now_ns(c->clock) >= d->deadline)
 			name_missing(d);
@@ -372,7 +372,7 @@ static enum status await_secret(struct control *c, uint64_t deadline_ns, struct 
 			return STATUS_OK;
 		if (why.cause != CAUSE_TEAM_LATE || clock_now_ns(c->clock) >= deadline_ns)
 			return error_set_cause(err, why.status, why.cause, "%s", why.text);
-		if (c->o.stop && *c->o.stop)
+		if (control_asked(c))
 			return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
 					       "stopped on request");
 		clock_sleep_ns(c->clock, SECRET_RETRY_MS * ms);

@@ -45,7 +45,7 @@ static bool zero_gone(const struct control *c)
 static bool look_until(struct control *c, bool (*ready)(const struct control *),
 		       bool (*gone)(const struct control *), uint64_t deadline_ns)
 {
-	while (!ready(c) && !gone(c) && !(c->o.stop && *c->o.stop) && clock_now_ns(c->clock) < deadline_ns)
+	while (!ready(c) && !gone(c) && !control_asked(c) && clock_now_ns(c->clock) < deadline_ns)
 		control_poll(c, CONTROL_PORTION_MS / 10);
 	return ready(c);
 }
@@ -157,7 +157,7 @@ static enum status take_all(struct control *c, const char *dir, unsigned limit_m
 	name_missing(c, &all, missing);
 	c->collect = NULL;
 	free(all.of);
-	if (c->o.stop && *c->o.stop)
+	if (control_asked(c))
 		st = error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request");
 	return st;
 }

@@ -213,7 +213,7 @@ enum status control_wait(struct control *c, bool (*done)(const struct control *,
 			return STATUS_OK;
 		if (c->over.status)
 			return control_over(c, &c->over, err);
-		if (c->o.stop && *c->o.stop)
+		if (control_asked(c))
 			return control_over(c, &stopped, err);
 		now = clock_now_ns(c->clock);
 		if (now >= deadline_ns)
@@ -370,4 +370,9 @@ void control_leave(struct control **c)
 	flush_all(*c);
 	control_free(*c);
 	*c = NULL;
+}
+
+void control_bear_stops(struct control *c, int requests)
+{
+	c->patience = requests;
 }

@@ -145,6 +145,9 @@ enum status control_collect(struct control *c, const char *dir, unsigned limit_m
 /* On ranks other than 0, after control_collect: waits until rank 0 has left, limit_ms at most. MPI launchers
  * end all ranks when one exits with a code other than 0, but rank 0 must still write the report. */
 void control_await_zero(struct control *c, unsigned limit_ms);
+/* From now on, this many requests to stop do not end the team: the run of the ranks ends by itself after
+ * them. */
+void control_bear_stops(struct control *c, int requests);
 /* Tells the other ranks that this one leaves, and frees *c. Without an earlier control_part this ends the
  * team of the others. */
 void control_leave(struct control **c);

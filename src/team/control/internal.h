@@ -48,11 +48,12 @@ struct control {
 	struct peer *peer; /* on rank 0: by rank, its own unused; on others: one, rank 0 */
 	unsigned peers;
 	struct team_shape shape;
-	struct error over; /* why the team ended; status OK: it has not */
-	bool over_told;	   /* it came from rank 0, or was sent to all */
-	char at[64];	   /* the current step, "" between steps */
-	char done[64];	   /* the previous step */
-	bool parting;	   /* control_part was called: a peer that leaves now is not lost */
+	struct error over;     /* why the team ended; status OK: it has not */
+	sig_atomic_t patience; /* requests to stop that do not end the team */
+	bool over_told;	       /* it came from rank 0, or was sent to all */
+	char at[64];	       /* the current step, "" between steps */
+	char done[64];	       /* the previous step */
+	bool parting;	       /* control_part was called: a peer that leaves now is not lost */
 	uint64_t looked_ns;
 	unsigned generation, case_ordinal;
 	bool fell;
@@ -61,6 +62,11 @@ struct control {
 	struct collect *collect; /* rank 0: while it receives files */
 };
 
+/* Whether a request to stop ends the team. */
+static inline bool control_asked(const struct control *c)
+{
+	return c->o.stop && *c->o.stop > c->patience;
+}
 /* "rank 5 on node-b" */
 void control_rank_text(const struct control *c, unsigned rank, char *out, size_t size);
 /* Ends the team: keeps the first error and sends it to the peers. Returns its status and fills *err with it.

@@ -92,7 +92,7 @@ static enum status await_frame(struct control *c, struct channel *ch, uint64_t d
 		state = wire_take(&ch->in, f, err);
 		if (state != WIRE_MORE)
 			return state == WIRE_FRAME ? STATUS_OK : STATUS_BAD_INPUT;
-		if (clock_now_ns(c->clock) >= deadline || (c->o.stop && *c->o.stop))
+		if (clock_now_ns(c->clock) >= deadline || control_asked(c))
 			return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_LATE,
 					       "the listener there does not answer");
 		poll(&p, 1, CONTROL_PORTION_MS);
@@ -248,7 +248,7 @@ static enum status find_zero(struct control *c, uint64_t deadline, unsigned *lef
 	enum status st;
 
 	while (clock_now_ns(c->clock) < deadline) {
-		if (c->o.stop && *c->o.stop)
+		if (control_asked(c))
 			return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
 					       "stopped on request");
 		error_clear(&why);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/file/file.h"
@@ -47,27 +48,42 @@ static enum status write_json(const char *dir, const char *name, const json_t *j
 	return file_new_end(&f, st, err);
 }
 
+/* Does not create parent folders: otherwise a removed run directory would come back with only a checkpoint.
+ */
+static enum status make_folder(const char *dir, struct error *err)
+{
+	return mkdir(dir, 0777) ? error_errno(err, errno, "cannot create %s", dir) : STATUS_OK;
+}
+
+/* Everything but the states and the manifest. */
+static enum status write_rest(const char *dir, const struct checkpoint_source *c, struct error *err)
+{
+	enum status st = write_json(dir, CHECKPOINT_STATE, c->state, err);
+
+	return st || !c->more ? st : c->more(c->arg, dir, c->params, err);
+}
+
+/* Takes ownership of the manifest. */
+static enum status seal(const char *dir, json_t *manifest, struct error *err)
+{
+	enum status st = write_json(dir, CHECKPOINT_MANIFEST, manifest, err);
+
+	json_decref(manifest);
+	return st ? st : file_sync_folder(dir, err);
+}
+
 static enum status fill_folder(const char *dir, const struct checkpoint_source *c, struct error *err)
 {
 	json_t *manifest = NULL;
-	enum status st = STATUS_OK;
+	enum status st = make_folder(dir, err);
 
-	/* Does not create parent folders: otherwise a removed run directory would come back with only a
-	 * checkpoint. */
-	if (mkdir(dir, 0777))
-		st = error_errno(err, errno, "cannot create %s", dir);
 	if (!st)
 		st = write_optimizer(dir, c->params, err);
 	if (!st)
-		st = write_json(dir, CHECKPOINT_STATE, c->state, err);
-	if (!st && c->more)
-		st = c->more(c->arg, dir, c->params, err);
+		st = write_rest(dir, c, err);
 	if (!st)
 		st = manifest_make(&manifest, dir, c->step, c->params, err);
-	if (!st)
-		st = write_json(dir, CHECKPOINT_MANIFEST, manifest, err);
-	json_decref(manifest);
-	return st ? st : file_sync_folder(dir, err);
+	return st ? st : seal(dir, manifest, err);
 }
 
 /* An existing checkpoint of that name is exchanged atomically, so that one of them always exists. */
@@ -81,15 +97,13 @@ static enum status put_in_place(const char *temporary, const char *path, struct 
 	return STATUS_OK;
 }
 
-enum status checkpoint_write(const struct checkpoint_source *c, struct error *err)
+/* Gives a complete folder its name. The temporary one is removed, also after an error. */
+static enum status publish(const char *temporary, const struct checkpoint_source *c, enum status st,
+			   struct error *err)
 {
-	char temporary[PATH_MAX + 64], path[PATH_MAX + 64], latest[PATH_MAX + 64], name[64];
-	enum status st;
+	char path[PATH_MAX + 64], latest[PATH_MAX + 64], name[64];
 
-	checkpoint_path(temporary, c->run, c->step, CHECKPOINT_NEW);
 	checkpoint_path(path, c->run, c->step, "");
-	file_remove_tree(temporary);
-	st = fill_folder(temporary, c, err);
 	if (!st)
 		st = put_in_place(temporary, path, err);
 	if (!st)
@@ -100,6 +114,53 @@ enum status checkpoint_write(const struct checkpoint_source *c, struct error *er
 		st = file_write(latest, name, strlen(name), err);
 	file_remove_tree(temporary);
 	return st ? st : file_sync_folder(c->run, err);
+}
+
+enum status checkpoint_write(const struct checkpoint_source *c, struct error *err)
+{
+	char temporary[PATH_MAX + 64];
+
+	checkpoint_path(temporary, c->run, c->step, CHECKPOINT_NEW);
+	file_remove_tree(temporary);
+	return publish(temporary, c, fill_folder(temporary, c, err), err);
+}
+
+enum status checkpoint_folder(char out[PATH_MAX + 64], const char *run, uint64_t step, const char *attempt,
+			      struct error *err)
+{
+	char *whole = realpath(run, NULL), suffix[64];
+	enum status st = STATUS_OK;
+
+	if (!whole || strlen(whole) >= PATH_MAX)
+		st = error_errno(err, errno, "%s", run);
+	snprintf(suffix, sizeof(suffix), CHECKPOINT_NEW_OF, attempt);
+	if (!st)
+		checkpoint_path(out, whole, step, suffix);
+	free(whole);
+	if (st)
+		return st;
+	file_remove_tree(out);
+	return make_folder(out, err);
+}
+
+enum status checkpoint_write_part(const struct checkpoint_source *c, json_t **report, struct error *err)
+{
+	const struct checkpoint_part *p = c->part;
+	enum status st = shard_write(report, p->folder, p->shard, p->rank, p->ranks, err);
+
+	if (!st && !p->rank)
+		st = write_rest(p->folder, c, err);
+	return st ? st : file_sync_folder(p->folder, err);
+}
+
+enum status checkpoint_join(const struct checkpoint_source *c, const json_t *reports, struct error *err)
+{
+	json_t *manifest = NULL;
+	enum status st = manifest_join(&manifest, c->part->folder, c->step, c->params, reports, err);
+
+	if (!st)
+		st = seal(c->part->folder, manifest, err);
+	return publish(c->part->folder, c, st, err);
 }
 
 void checkpoint_thin(const char *run, unsigned keep, uint64_t best)

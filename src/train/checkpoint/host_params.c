@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/checkpoint/host_params.h"
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include "model/gpu/backend.h"
+#include "model/tensor/dtype.h"
 
 enum { PAGE_BYTES = 2 << 20 };
 
@@ -19,6 +21,8 @@ static void *large_pages(size_t bytes)
 	const size_t whole = (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 	void *memory;
 
+	if (bytes < PAGE_BYTES)
+		return aligned_alloc(ARENA_ALIGN, state_room(bytes));
 	if (posix_memalign(&memory, PAGE_BYTES, whole))
 		return NULL;
 	madvise(memory, whole, MADV_HUGEPAGE);
@@ -37,32 +41,90 @@ static void point(struct params *p, uint8_t *memory)
 	}
 }
 
-uint64_t host_params_bytes(const struct params *p, bool gpu)
+static uint64_t complete_bytes(const struct params *p)
 {
-	const struct params whole = p->border ? params_whole(p) : *p;
 	uint64_t bytes = 0;
 
-	if (p->border ? p->shards.rank : !gpu)
-		return 0;
 	for (int i = 0; i < PARAMS_STATE_COUNT; i++)
-		bytes += state_room(params_state_bytes(&whole, (enum params_state)i));
+		bytes += state_room(params_state_bytes(p, (enum params_state)i));
 	return bytes;
 }
 
-enum status host_params_create(struct host_params *m, const struct params *p, const struct backend *back,
-			       struct error *err)
+/* Ranks divide the states (ZeRO): rank 0 has room for complete ones, which train/run/divided.c fills. */
+static uint64_t divided_bytes(const struct params *p)
 {
-	const uint64_t bytes = host_params_bytes(p, back->kind == BACKEND_GPU);
+	const struct params whole = params_whole(p);
 
-	*m = (struct host_params){.params = p->border ? params_whole(p) : *p, .divided = p->border};
-	if (!bytes)
-		return STATUS_OK;
-	m->memory = large_pages(bytes);
-	if (!m->memory)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "%.3g GB of host memory, for checkpoints of the trained parameters",
-				       (double)bytes * 1e-9);
-	point(&m->params, m->memory);
+	return p->shards.rank ? 0 : complete_bytes(&whole);
+}
+
+/* Whether the copies are complete states. */
+static bool is_complete(bool gpu, const struct host_part *part)
+{
+	return part ? part->first && (gpu || part->adapter) : gpu;
+}
+
+uint64_t host_params_bytes(const struct params *p, bool gpu, const struct host_part *part)
+{
+	if (p->border)
+		return divided_bytes(p);
+	if (is_complete(gpu, part))
+		return complete_bytes(p);
+	return part ? shard_bytes(p, part->begin, part->end) : 0;
+}
+
+/* Takes away the memory of a GPU from the complete states. */
+static void forget(struct params *p)
+{
+	for (int i = 0; i < PARAMS_STATE_COUNT; i++)
+		params_state(p, (enum params_state)i)->data = NULL;
+}
+
+static void place(struct host_params *m, const struct params *p, bool gpu, const struct host_part *part)
+{
+	const size_t begin = part ? part->begin : 0, end = part ? part->end : p->length;
+
+	if (gpu || part)
+		forget(&m->taken);
+	if (is_complete(gpu, part))
+		point(&m->taken, m->memory);
+	if (gpu)
+		m->params = m->taken;
+	if (part && !is_complete(gpu, part))
+		shard_place(&m->shard, p, begin, end, m->memory);
+	else
+		shard_view(&m->shard, &m->taken, begin, end);
+}
+
+static void place_divided(struct host_params *m, const struct params *p)
+{
+	m->params = params_whole(p);
+	if (m->memory)
+		point(&m->params, m->memory);
+	m->taken = m->params;
+}
+
+enum status host_params_create(struct host_params *m, const struct params *p, const struct backend *back,
+			       const struct host_part *part, struct error *err)
+{
+	const bool gpu = back->kind == BACKEND_GPU;
+	const uint64_t bytes = host_params_bytes(p, gpu, part);
+
+	*m = (struct host_params){.params = *p, .taken = *p, .divided = p->border};
+	m->copies = (gpu && p->length) || part || m->divided;
+	m->takes_all = !part || (part->first && part->adapter);
+	if (bytes) {
+		m->memory = large_pages(bytes);
+		if (!m->memory)
+			return error_set_cause(
+				err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				"%.3g GB of host memory, for checkpoints of the trained parameters",
+				(double)bytes * 1e-9);
+	}
+	if (m->divided)
+		place_divided(m, p);
+	else
+		place(m, p, gpu, part);
 	return STATUS_OK;
 }
 
@@ -90,13 +152,14 @@ static enum status put_state(struct backend *back, const struct mat *device, voi
 	return back->ops->put(back, *device, host, err);
 }
 
-static enum status copy_states(const struct host_params *m, const struct params *p, struct backend *back,
+/* Between the states of *p on a GPU and complete copies. */
+static enum status copy_states(const struct params *copies, const struct params *p, struct backend *back,
 			       copy_state *copy, struct error *err)
 {
-	struct params device = *p, host = m->params;
+	struct params device = *p, host = *copies;
 	enum status st = STATUS_OK;
 
-	for (int i = 0; !st && m->memory && !m->divided && i < PARAMS_STATE_COUNT; i++)
+	for (int i = 0; !st && i < PARAMS_STATE_COUNT; i++)
 		if (params_state_bytes(p, (enum params_state)i))
 			st = copy(back, params_state(&device, (enum params_state)i),
 				  params_state(&host, (enum params_state)i)->data, err);
@@ -106,22 +169,46 @@ static enum status copy_states(const struct host_params *m, const struct params 
 enum status host_params_get(struct host_params *m, const struct params *p, struct backend *back,
 			    struct error *err)
 {
-	return copy_states(m, p, back, get_state, err);
+	return back->kind == BACKEND_GPU && m->memory && !m->divided
+		       ? copy_states(&m->params, p, back, get_state, err)
+		       : STATUS_OK;
 }
 
 enum status host_params_mark(const struct host_params *m, struct backend *back, struct error *err)
 {
-	return m->memory && !m->divided ? gpu_backend_mark(back, err) : STATUS_OK;
+	return m->copies && !m->divided && back->kind == BACKEND_GPU ? gpu_backend_mark(back, err)
+								     : STATUS_OK;
 }
 
-enum status host_params_get_marked(struct host_params *m, const struct params *p, struct backend *back,
-				   struct error *err)
+static enum status take_state(struct backend *back, const struct mat *from, void *to, struct error *err)
 {
-	return copy_states(m, p, back, get_marked_state, err);
+	if (back->kind == BACKEND_GPU)
+		return get_marked_state(back, from, to, err);
+	memcpy(to, from->data, dtype_bytes(from->dtype, (uint64_t)(from->rows * from->cols)));
+	return STATUS_OK;
+}
+
+enum status host_params_take(struct host_params *m, const struct params *p, struct backend *back,
+			     struct error *err)
+{
+	struct shard from;
+	enum status st = STATUS_OK;
+
+	if (!m->copies || m->divided)
+		return STATUS_OK;
+	if (m->takes_all)
+		return copy_states(&m->taken, p, back, take_state, err);
+	shard_view(&from, p, m->shard.begin, m->shard.end);
+	for (int i = 0; !st && i < PARAMS_STATE_COUNT; i++)
+		if (from.state[i].rows)
+			st = take_state(back, &from.state[i], m->shard.state[i].data, err);
+	return st;
 }
 
 enum status host_params_put(const struct host_params *m, const struct params *p, struct backend *back,
 			    struct error *err)
 {
-	return copy_states(m, p, back, put_state, err);
+	return back->kind == BACKEND_GPU && m->memory && !m->divided
+		       ? copy_states(&m->params, p, back, put_state, err)
+		       : STATUS_OK;
 }

@@ -1,35 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trained parameters in host memory, for writing files: the CPU back end's own memory, a copy of the
- * GPU's, or what rank 0 collects if ranks divide the states. */
+/* The trained parameters in host memory, for writing files: the CPU back end's own memory, or copies. */
 #ifndef TRAIN_CHECKPOINT_HOST_PARAMS_H
 #define TRAIN_CHECKPOINT_HOST_PARAMS_H
 #include "model/backend/ops.h"
 #include "model/params.h"
+#include "train/checkpoint/shard.h"
+
+/* What one of several ranks writes to a checkpoint. */
+struct host_part {
+	size_t begin, end; /* its range of the flat vector */
+	bool first;	   /* rank 0, which exports the result, and reads a checkpoint for all ranks */
+	bool adapter;	   /* an adapter is trained, which rank 0 adds to each checkpoint */
+};
 
 struct host_params {
-	struct params params; /* the table is lent; what a checkpoint holds is in host memory */
-	void *memory;	      /* owned memory of the copies; NULL: no copies */
-	/* Ranks divide the states. Rank 0 has copies of complete ones, which train/run/divided.c fills. The
-	 * functions below that copy have no effect. */
+	/* Complete states, to export and to resume: the CPU's own, or the copies of a GPU's. On a GPU without
+	 * memory on ranks other than the first. The table is lent. */
+	struct params params;
+	/* The source of a checkpoint. `taken` is complete where `more` needs it (checkpoint.h), and
+	 * otherwise without memory. */
+	struct params taken;
+	struct shard shard;
+	bool copies;	/* taken and shard are copies, which host_params_take fills */
+	bool takes_all; /* it copies complete states, not only the shard */
+	void *memory;	/* owned memory of the copies; NULL: none */
+	/* Ranks divide the states (ZeRO). Rank 0 has copies of complete ones, which train/run/divided.c
+	 * fills. The functions below that copy have no effect. */
 	bool divided;
 };
 
-/* Bytes of the copies. */
-uint64_t host_params_bytes(const struct params *p, bool gpu);
-/* Allocates the copies, if the device is a GPU or if ranks divide the states. Owner: caller,
- * host_params_release. */
+/* Bytes of the copies. `part` NULL: one rank, which has copies only of a GPU's parameters. */
+uint64_t host_params_bytes(const struct params *p, bool gpu, const struct host_part *part);
+/* Allocates the copies. Owner: caller, host_params_release. */
 enum status host_params_create(struct host_params *m, const struct params *p, const struct backend *back,
-			       struct error *err);
+			       const struct host_part *part, struct error *err);
 void host_params_release(struct host_params *m);
-/* Copies from the device, after all enqueued work. */
+/* Copies all states from a GPU, after all enqueued work. */
 enum status host_params_get(struct host_params *m, const struct params *p, struct backend *back,
 			    struct error *err);
-/* The same while the device continues: mark records a point in the device's work, and another thread then
- * copies the parameters as they were at that point. No effect without copies. */
+/* Copies for a checkpoint while the device continues: mark records a point in the device's work, and another
+ * thread then takes the parameters as they were at that point. A CPU's may change only when it has taken
+ * them. No effect without copies. */
 enum status host_params_mark(const struct host_params *m, struct backend *back, struct error *err);
-enum status host_params_get_marked(struct host_params *m, const struct params *p, struct backend *back,
-				   struct error *err);
-/* Copies to the device. */
+enum status host_params_take(struct host_params *m, const struct params *p, struct backend *back,
+			     struct error *err);
+/* Copies all states to a GPU. */
 enum status host_params_put(const struct host_params *m, const struct params *p, struct backend *back,
 			    struct error *err);
 #endif

@@ -3,10 +3,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <sys/stat.h>
+#include "core/clock.h"
 #include "core/file/file.h"
 #include "model/tensor/dtype.h"
 
-enum { MANIFEST_MAX = 64 << 20, STEP_MAX_BITS = 53 };
+enum { MANIFEST_MAX = 64 << 20, STEP_MAX_BITS = 53, RANK_MAX = 1 << 20, LOOKS = 30, LOOK_NS = 100000000 };
 
 static enum status add_file(json_t *files, const char *dir, const char *name, struct error *err)
 {
@@ -28,7 +30,8 @@ static enum status add_files(json_t *files, const char *dir, struct error *err)
 	if (!d)
 		return error_errno(err, errno, "cannot read %s", dir);
 	for (struct dirent *e; !st && (e = readdir(d));)
-		if (*e->d_name != '.' && strcmp(e->d_name, CHECKPOINT_MANIFEST))
+		if (*e->d_name != '.' && strcmp(e->d_name, CHECKPOINT_MANIFEST) &&
+		    !json_object_get(files, e->d_name))
 			st = add_file(files, dir, e->d_name, err);
 	closedir(d);
 	return st;
@@ -39,8 +42,9 @@ static bool is_f32(const struct params *p)
 	return p->format.moments == MOMENTS_F32 && p->format.master == MASTER_F32;
 }
 
-/* [{"name": "master", "dtype": "BF16", "offset": 0, "count": 100}, ..], in the order of the file. */
-static json_t *states_json(const struct params *p)
+/* [{"name": "master", "dtype": "BF16", "offset": 0, "count": 100}, ..], in the order of the file. Without
+ * offsets if the states are in shards. */
+static json_t *states_json(const struct params *p, bool shards)
 {
 	struct params copy = *p;
 	json_t *list = json_array();
@@ -51,20 +55,19 @@ static json_t *states_json(const struct params *p)
 
 		if (!m->rows)
 			continue;
-		json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I}", "name",
+		json_array_append_new(list, json_pack("{s:s, s:s, s:o*, s:I}", "name",
 						      params_state_name((enum params_state)i), "dtype",
-						      dtype_word(m->dtype), "offset", offset, "count",
+						      dtype_word(m->dtype), "offset",
+						      shards ? NULL : json_integer(offset), "count",
 						      (json_int_t)m->cols));
 		offset += (json_int_t)params_state_bytes(p, (enum params_state)i);
 	}
 	return list;
 }
 
-enum status manifest_make(json_t **out, const char *dir, uint64_t step, const struct params *p,
-			  struct error *err)
+static json_t *parameters_json(const struct params *p)
 {
-	json_t *files = json_object(), *parameters = json_array(), *shard;
-	enum status st = add_files(files, dir, err);
+	json_t *list = json_array();
 
 	for (int i = 0; i < p->count; i++) {
 		const struct param *one = &p->table[i];
@@ -75,27 +78,148 @@ enum status manifest_make(json_t **out, const char *dir, uint64_t step, const st
 
 		if (p->format.moments == MOMENTS_8BIT)
 			json_object_set_new(entry, "state", json_integer((json_int_t)one->state));
-		json_array_append_new(parameters, entry);
+		json_array_append_new(list, entry);
+	}
+	return list;
+}
+
+/* Takes ownership of `shards` and `files`. */
+static enum status put_together(json_t **out, int schema, const char *dir, uint64_t step,
+				const struct params *p, json_t *shards, json_t *files, struct error *err)
+{
+	*out = json_pack("{s:i, s:I, s:I, s:o, s:o, s:o}", "schema", schema, "step", (json_int_t)step,
+			 "length", (json_int_t)p->length, "shards", shards, "parameters", parameters_json(p),
+			 "files", files);
+	if (!*out)
+		return error_errno(err, ENOMEM, "%s", dir);
+	if (schema != CHECKPOINT_SCHEMA) {
+		json_object_set_new(*out, "moments", json_string(moments_name(p->format.moments)));
+		json_object_set_new(*out, "master_weights", json_string(master_name(p->format.master)));
+		json_object_set_new(*out, "states", states_json(p, schema == CHECKPOINT_SCHEMA_SHARDS));
+	}
+	return STATUS_OK;
+}
+
+enum status manifest_make(json_t **out, const char *dir, uint64_t step, const struct params *p,
+			  struct error *err)
+{
+	json_t *files = json_object(), *shard;
+	enum status st = add_files(files, dir, err);
+
+	*out = NULL;
+	if (st) {
+		json_decref(files);
+		return st;
 	}
 	shard = json_pack("[{s:s, s:I, s:I}]", "file", CHECKPOINT_OPTIMIZER, "begin", (json_int_t)0, "count",
 			  (json_int_t)p->length);
-	*out = json_pack("{s:i, s:I, s:I, s:o, s:o, s:o}", "schema",
-			 is_f32(p) ? CHECKPOINT_SCHEMA : CHECKPOINT_SCHEMA_STATES, "step", (json_int_t)step,
-			 "length", (json_int_t)p->length, "shards", shard, "parameters", parameters, "files",
-			 files);
-	if (*out && !is_f32(p)) {
-		json_object_set_new(*out, "moments", json_string(moments_name(p->format.moments)));
-		json_object_set_new(*out, "master_weights", json_string(master_name(p->format.master)));
-		json_object_set_new(*out, "states", states_json(p));
+	return put_together(out, is_f32(p) ? CHECKPOINT_SCHEMA : CHECKPOINT_SCHEMA_STATES, dir, step, p,
+			    shard, files, err);
+}
+
+/* -- shards of several ranks -- */
+
+static long long number(const json_t *map, const char *key)
+{
+	return json_integer_value(json_object_get(map, key));
+}
+
+static const char *file_of(const json_t *shard)
+{
+	return json_string_value(json_object_get(shard, "file"));
+}
+
+/* The size of the file of a shard; -1: there is none. */
+static long long size_of(const json_t *shard, const char *dir)
+{
+	char path[PATH_MAX + 300];
+	struct stat about;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file_of(shard));
+	return stat(path, &about) ? -1 : (long long)about.st_size;
+}
+
+static enum status is_missing(const json_t *shard, const char *dir, struct error *err)
+{
+	return error_set(err, STATUS_UNAVAILABLE,
+			 "%s/%s is not there; rank %lld wrote it: the run directory must be on a disk that "
+			 "all nodes share",
+			 dir, file_of(shard), number(shard, "rank"));
+}
+
+static enum status check_size(const json_t *shard, const char *dir, struct error *err)
+{
+	const long long size = size_of(shard, dir);
+
+	if (size < 0)
+		return is_missing(shard, dir, err);
+	if (size == number(shard, "bytes"))
+		return STATUS_OK;
+	return error_set(err, STATUS_BAD_INPUT, "%s/%s is %s: it has %lld bytes, and rank %lld wrote %lld",
+			 dir, file_of(shard), size < number(shard, "bytes") ? "cut" : "too long", size,
+			 number(shard, "rank"), number(shard, "bytes"));
+}
+
+/* A file of another node may become visible late. */
+static enum status await_size(const json_t *shard, const char *dir, struct error *err)
+{
+	for (int i = 0; i < LOOKS && size_of(shard, dir) != number(shard, "bytes"); i++)
+		clock_sleep_ns(clock_monotonic(), LOOK_NS);
+	return check_size(shard, dir, err);
+}
+
+/* Takes the shards from the ranks' reports: they must divide the vector. */
+static enum status take_reports(json_t *shards, json_t *files, const char *dir, const struct params *p,
+				const json_t *reports, struct error *err)
+{
+	const json_t *one;
+	long long end = 0;
+	size_t i;
+	enum status st = STATUS_OK;
+
+	json_array_foreach((json_t *)reports, i, one)
+	{
+		json_t *shard = json_deep_copy(one);
+
+		if (!shard || !file_of(one) || number(one, "begin") != end)
+			st = error_set(
+				err, STATUS_BAD_INPUT,
+				"%s: rank %zu wrote elements from %lld on, but those of the rank before "
+				"end at %lld",
+				dir, i, number(one, "begin"), end);
+		end = number(one, "begin") + number(one, "count");
+		if (!st)
+			st = await_size(one, dir, err);
+		if (!st)
+			json_object_set(files, file_of(one), json_object_get(one, "sha256"));
+		json_object_del(shard, "sha256");
+		json_array_append_new(shards, shard);
+		if (st)
+			return st;
 	}
-	if (!*out && !st)
-		st = error_errno(err, ENOMEM, "%s", dir);
-	if (st) {
-		json_decref(*out);
-		*out = NULL;
-	}
+	return (uint64_t)end == p->length
+		       ? STATUS_OK
+		       : error_set(err, STATUS_BAD_INPUT, "%s: the ranks wrote %lld of %zu elements", dir,
+				   end, p->length);
+}
+
+enum status manifest_join(json_t **out, const char *dir, uint64_t step, const struct params *p,
+			  const json_t *reports, struct error *err)
+{
+	json_t *files = json_object(), *shards = json_array();
+	enum status st = take_reports(shards, files, dir, p, reports, err);
+
+	*out = NULL;
+	if (!st)
+		st = add_files(files, dir, err);
+	if (!st)
+		return put_together(out, CHECKPOINT_SCHEMA_SHARDS, dir, step, p, shards, files, err);
+	json_decref(files);
+	json_decref(shards);
 	return st;
 }
+
+/* -- reading -- */
 
 /* Reads a non-negative integer member below 2^53. */
 static bool whole(const json_t *map, const char *key, json_int_t *out)
@@ -121,9 +245,8 @@ static enum status check_files(const json_t *files, const char *path, struct err
 	const char *name;
 	const json_t *sum;
 
-	if (!json_is_object(files) || !json_object_size(files) ||
-	    json_object_size(files) > CHECKPOINT_FILES_MAX)
-		return bad(path, "it lists no files, or too many", err);
+	if (!json_is_object(files) || !json_object_size(files))
+		return bad(path, "it lists no files", err);
 	json_object_foreach((json_t *)files, name,
 			    sum) if (!is_plain_name(name) || !json_is_string(sum) ||
 				     json_string_length(sum) !=
@@ -174,9 +297,11 @@ static enum status check_shards(const json_t *list, const json_t *files, json_in
 	return end == length ? STATUS_OK : bad(path, "its shards do not cover the vector exactly", err);
 }
 
-/* Checks the form of the states of schema 2, which has one shard. checkpoint_load checks that the parameters
- * lie within them. */
-static enum status check_states(const json_t *j, json_int_t length, const char *path, struct error *err)
+/* Checks the form of the states of schemas 2 and 3. checkpoint_load checks that the parameters lie within
+ * them.
+ */
+static enum status check_states(const json_t *j, json_int_t length, bool shards, const char *path,
+				struct error *err)
 {
 	const json_t *list = json_object_get(j, "states"), *one;
 	json_int_t offset, count;
@@ -185,14 +310,15 @@ static enum status check_states(const json_t *j, json_int_t length, const char *
 
 	if (!json_is_string(json_object_get(j, "moments")) ||
 	    !json_is_string(json_object_get(j, "master_weights")) || !json_is_array(list) ||
-	    json_array_size(json_object_get(j, "shards")) != 1)
+	    (!shards && json_array_size(json_object_get(j, "shards")) != 1))
 		return bad(path, "it lacks moments, master_weights or states, or has several shards", err);
 	json_array_foreach((json_t *)list, i, one)
 	{
 		const char *word = json_string_value(json_object_get(one, "dtype"));
 
 		if (!json_is_string(json_object_get(one, "name")) || !word || !dtype_of_word(&dtype, word) ||
-		    !whole(one, "offset", &offset) || !whole(one, "count", &count) || count > length)
+		    (!shards && !whole(one, "offset", &offset)) || !whole(one, "count", &count) ||
+		    count > length)
 			return bad(path, "a state lacks name, dtype, offset or count", err);
 	}
 	json_array_foreach(json_object_get(j, "parameters"), i, one)
@@ -203,6 +329,69 @@ static enum status check_states(const json_t *j, json_int_t length, const char *
 	return STATUS_OK;
 }
 
+/* A shard's entry of a state; NULL: none. */
+static const json_t *part_of(const json_t *shard, const char *name)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(shard, "states"), i, one)
+	{
+		const char *word = json_string_value(json_object_get(one, "name"));
+
+		if (word && !strcmp(word, name))
+			return one;
+	}
+	return NULL;
+}
+
+/* Checks that the shards' parts of a state have its number of elements and lie within their files. */
+static enum status check_parts(const json_t *shards, const json_t *state, const char *path, struct error *err)
+{
+	const json_t *shard;
+	json_int_t sum = 0, count, offset, bytes, whole_count;
+	enum dtype dtype;
+	size_t i;
+
+	dtype_of_word(&dtype, json_string_value(json_object_get(state, "dtype")));
+	whole(state, "count", &whole_count);
+	json_array_foreach((json_t *)shards, i, shard)
+	{
+		const json_t *part = part_of(shard, json_string_value(json_object_get(state, "name")));
+
+		if (!part)
+			continue;
+		if (!whole(part, "count", &count) || !whole(part, "offset", &offset) ||
+		    !whole(shard, "bytes", &bytes) || count > whole_count || offset > bytes ||
+		    dtype_bytes(dtype, (uint64_t)count) > (uint64_t)(bytes - offset))
+			return bad(path, "a shard's states do not lie within its file", err);
+		sum += count;
+		if (sum > whole_count)
+			break;
+	}
+	return sum == whole_count ? STATUS_OK : bad(path, "its shards do not cover a state exactly", err);
+}
+
+static enum status check_all_parts(const json_t *j, const char *path, struct error *err)
+{
+	const json_t *one, *shards = json_object_get(j, "shards");
+	json_int_t rank, bytes;
+	enum status st = STATUS_OK;
+	size_t i;
+
+	json_array_foreach((json_t *)shards, i, one)
+	{
+		if (!whole(one, "rank", &rank) || rank > RANK_MAX || !whole(one, "bytes", &bytes))
+			return bad(path, "a shard lacks rank or bytes", err);
+	}
+	json_array_foreach(json_object_get(j, "states"), i, one)
+	{
+		if (!st)
+			st = check_parts(shards, one, path, err);
+	}
+	return st;
+}
+
 bool manifest_state(struct manifest_state *out, const json_t *manifest, enum params_state which)
 {
 	const json_t *list = json_object_get(manifest, "states"), *one;
@@ -211,18 +400,44 @@ bool manifest_state(struct manifest_state *out, const json_t *manifest, enum par
 
 	*out = (struct manifest_state){0};
 	if (!list) { /* schema 1: master, m, v */
-		*out = (struct manifest_state){DTYPE_F32, (uint64_t)which * length * sizeof(float), length};
+		*out = (struct manifest_state){DTYPE_F32, length};
 		return which <= PARAMS_STATE_v;
 	}
 	json_array_foreach((json_t *)list, i, one)
 	{
 		if (strcmp(json_string_value(json_object_get(one, "name")), params_state_name(which)))
 			continue;
-		out->offset = (uint64_t)json_integer_value(json_object_get(one, "offset"));
 		out->count = (uint64_t)json_integer_value(json_object_get(one, "count"));
 		return dtype_of_word(&out->dtype, json_string_value(json_object_get(one, "dtype")));
 	}
 	return false;
+}
+
+/* Schema 1: each shard has its part of master, m and v. Schema 2: the only shard has the states. Schema 3:
+ * each shard lists its parts. */
+static void take_piece(struct manifest_piece *piece, const json_t *manifest, const json_t *shard,
+		       enum params_state which)
+{
+	const bool shards = number(manifest, "schema") == CHECKPOINT_SCHEMA_SHARDS,
+		   states = json_object_get(manifest, "states") != NULL;
+	const json_t *part = part_of(shards ? shard : manifest, params_state_name(which));
+
+	piece->file = file_of(shard);
+	piece->count = (uint64_t)number(states ? part : shard, "count");
+	piece->offset =
+		states ? (uint64_t)number(part, "offset") : (uint64_t)which * piece->count * sizeof(float);
+}
+
+bool manifest_next(struct manifest_piece *piece, const json_t *manifest, enum params_state which)
+{
+	const json_t *shard = json_array_get(json_object_get(manifest, "shards"), piece->next);
+
+	if (!shard)
+		return false;
+	piece->first += piece->count;
+	piece->next++;
+	take_piece(piece, manifest, shard, which);
+	return true;
 }
 
 const char *manifest_moments(const json_t *manifest)
@@ -251,8 +466,7 @@ enum status manifest_parse(json_t **out, const char *path, const char *text, siz
 	if (!j)
 		return error_set(err, STATUS_BAD_INPUT, "%s: not JSON: %s at byte %d", path, why.text,
 				 why.position);
-	if (!whole(j, "schema", &schema) ||
-	    (schema != CHECKPOINT_SCHEMA && schema != CHECKPOINT_SCHEMA_STATES))
+	if (!whole(j, "schema", &schema) || schema < CHECKPOINT_SCHEMA || schema > CHECKPOINT_SCHEMA_SHARDS)
 		st = bad(path, "unknown checkpoint schema", err);
 	else if (!whole(j, "step", &step) || !whole(j, "length", &length))
 		st = bad(path, "it has no step or no length", err);
@@ -262,10 +476,12 @@ enum status manifest_parse(json_t **out, const char *path, const char *text, siz
 		st = check_parameters(json_object_get(j, "parameters"), length, path, err);
 	if (!st)
 		st = check_shards(json_object_get(j, "shards"), files, length, path, err);
-	if (!st && schema == CHECKPOINT_SCHEMA_STATES)
-		st = check_states(j, length, path, err);
+	if (!st && schema != CHECKPOINT_SCHEMA)
+		st = check_states(j, length, schema == CHECKPOINT_SCHEMA_SHARDS, path, err);
 	else if (!st && json_object_get(j, "states"))
 		st = bad(path, "its schema has no states", err);
+	if (!st && schema == CHECKPOINT_SCHEMA_SHARDS)
+		st = check_all_parts(j, path, err);
 	if (st)
 		json_decref(j);
 	else
@@ -273,24 +489,41 @@ enum status manifest_parse(json_t **out, const char *path, const char *text, siz
 	return st;
 }
 
-static enum status check_sum(const char *dir, const char *name, const char *expected, struct error *err)
+/* The shard of that file, if several ranks wrote the checkpoint. */
+static const json_t *shard_of(const json_t *manifest, const char *file)
 {
-	char path[PATH_MAX + 300], hex[65];
-	enum status st;
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(manifest, "shards"), i, one)
+	{
+		if (json_object_get(one, "rank") && !strcmp(file_of(one), file))
+			return one;
+	}
+	return NULL;
+}
+
+static enum status check_sum(const json_t *manifest, const char *dir, const char *name, const char *expected,
+			     struct error *err)
+{
+	const json_t *shard = shard_of(manifest, name);
+	char path[PATH_MAX + 300], hex[65], by[48] = "";
+	enum status st = shard ? check_size(shard, dir, err) : STATUS_OK;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	st = file_sha256_of(hex, path, err);
+	if (shard)
+		snprintf(by, sizeof(by), " that rank %lld wrote", number(shard, "rank"));
+	if (!st)
+		st = file_sha256_of(hex, path, err);
 	if (!st && strcmp(hex, expected))
-		st = error_set(err, STATUS_BAD_INPUT, "%s: its SHA-256 differs from the one in %s", path,
-			       CHECKPOINT_MANIFEST);
+		st = error_set(err, STATUS_BAD_INPUT, "%s: its SHA-256 differs from the one in %s%s%s", path,
+			       CHECKPOINT_MANIFEST, shard ? "; it is a shard" : "", by);
 	return st;
 }
 
-enum status manifest_check(json_t **out, const char *dir, struct error *err)
+enum status manifest_read(json_t **out, const char *dir, struct error *err)
 {
 	char path[PATH_MAX + 64], *text = NULL;
-	const char *name;
-	const json_t *sum;
 	size_t size;
 	enum status st;
 
@@ -300,11 +533,32 @@ enum status manifest_check(json_t **out, const char *dir, struct error *err)
 	if (!st)
 		st = manifest_parse(out, path, text, size, err);
 	free(text);
-	json_object_foreach(json_object_get(*out, "files"), name, sum) if (!st) st =
-		check_sum(dir, name, json_string_value(sum), err);
-	if (st) {
-		json_decref(*out);
-		*out = NULL;
+	return st;
+}
+
+enum status manifest_check_shards(const json_t *manifest, const char *dir, struct error *err)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(manifest, "shards"), i, one)
+	{
+		if (json_object_get(one, "rank") && size_of(one, dir) < 0)
+			return is_missing(one, dir, err);
+	}
+	return STATUS_OK;
+}
+
+enum status manifest_check_sums(const json_t *manifest, const char *dir, struct error *err)
+{
+	const char *name;
+	const json_t *sum;
+	enum status st = STATUS_OK;
+
+	json_object_foreach(json_object_get(manifest, "files"), name, sum)
+	{
+		if (!st)
+			st = check_sum(manifest, dir, name, json_string_value(sum), err);
 	}
 	return st;
 }

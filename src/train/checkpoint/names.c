@@ -11,11 +11,12 @@ void checkpoint_path(char out[PATH_MAX + 64], const char *run, uint64_t step, co
 	snprintf(out, PATH_MAX + 64, "%s/" CHECKPOINT_NAME "%s", run, step, suffix);
 }
 
-/* Accepts exactly "checkpoint-12" and "checkpoint-12.new", with the number in its shortest form. */
+/* Accepts exactly "checkpoint-12", "checkpoint-12.new" and "checkpoint-12.new-ATTEMPT", with the number in
+ * its shortest form. */
 static int parse_name(const char *name, uint64_t *step, enum checkpoint_name *state)
 {
-	char again[64];
-	char *end;
+	static const char attempt[] = CHECKPOINT_NEW "-";
+	char again[64], *end;
 
 	if (strncmp(name, "checkpoint-", 11) || name[11] < '0' || name[11] > '9')
 		return 0;
@@ -24,8 +25,12 @@ static int parse_name(const char *name, uint64_t *step, enum checkpoint_name *st
 	if (errno)
 		return 0;
 	*state = *end ? CHECKPOINT_HALF : CHECKPOINT_NAMED;
-	snprintf(again, sizeof(again), CHECKPOINT_NAME "%s", *step, *end ? CHECKPOINT_NEW : "");
-	return !strcmp(again, name);
+	snprintf(again, sizeof(again), CHECKPOINT_NAME, *step);
+	if (strlen(again) != (size_t)(end - name) || strncmp(again, name, strlen(again)) != 0)
+		return 0;
+	return !*end || !strcmp(end, CHECKPOINT_NEW) ||
+	       (!strncmp(end, attempt, strlen(attempt)) && strlen(end) < 32 &&
+		strspn(end + strlen(attempt), "0123456789abcdef") == strlen(end + strlen(attempt)));
 }
 
 static int newest_first(const void *a, const void *b)
@@ -57,6 +62,7 @@ enum status checkpoint_list_read(struct checkpoint_list *list, const char *run, 
 		}
 		list->entry = grown;
 		list->entry[list->count].step = step;
+		snprintf(list->entry[list->count].name, sizeof(list->entry->name), "%.63s", e->d_name);
 		list->entry[list->count++].state = state;
 	}
 	closedir(d);

@@ -10,6 +10,7 @@
 
 #define CHECKPOINT_NAME "checkpoint-%" PRIu64
 #define CHECKPOINT_NEW ".new"	      /* suffix: not completely written */
+#define CHECKPOINT_NEW_OF ".new-%s"   /* the same on several ranks, with the attempt's random number in hex */
 #define CHECKPOINT_DAMAGED ".damaged" /* suffix: the files do not match the manifest */
 
 enum checkpoint_name { CHECKPOINT_NAMED, CHECKPOINT_HALF };
@@ -17,7 +18,8 @@ struct checkpoint_list {
 	struct {
 		uint64_t step;
 		enum checkpoint_name state;
-	} * entry; /* newest first */
+		char name[64]; /* of the folder */
+	} * entry;	       /* newest first */
 	size_t count;
 };
 

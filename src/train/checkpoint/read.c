@@ -40,9 +40,16 @@ enum status checkpoint_open(struct checkpoint_found *f, const char *run, uint64_
 
 	*f = (struct checkpoint_found){.step = step};
 	checkpoint_path(f->path, run, step, "");
-	st = manifest_check(&f->manifest, f->path, err);
+	st = manifest_read(&f->manifest, f->path, err);
 	if (!st && (uint64_t)json_integer_value(json_object_get(f->manifest, "step")) != step)
 		st = error_set(err, STATUS_BAD_INPUT, "%s: its manifest belongs to another step", f->path);
+	if (!st && manifest_check_shards(f->manifest, f->path, err)) { /* they may be on another disk */
+		checkpoint_found_release(f);
+		f->elsewhere = true;
+		return STATUS_UNAVAILABLE;
+	}
+	if (!st)
+		st = manifest_check_sums(f->manifest, f->path, err);
 	if (st) {
 		put_aside(run, step, err, note);
 		checkpoint_found_release(f);
@@ -53,25 +60,30 @@ enum status checkpoint_open(struct checkpoint_found *f, const char *run, uint64_
 enum status checkpoint_find(struct checkpoint_found *f, const char *run, struct text *note, struct error *err)
 {
 	struct checkpoint_list list;
-	char path[PATH_MAX + 64];
+	char path[PATH_MAX + 80];
 	bool found = false;
+	struct error why = {0};
 	enum status st = checkpoint_list_read(&list, run, err);
 
+	*f = (struct checkpoint_found){0};
 	if (st)
 		return st;
 	for (size_t i = 0; i < list.count; i++) {
-		struct error why = {0};
-
 		if (list.entry[i].state == CHECKPOINT_HALF) {
-			checkpoint_path(path, run, list.entry[i].step, CHECKPOINT_NEW);
+			snprintf(path, sizeof(path), "%s/%s", run, list.entry[i].name);
 			file_remove_tree(path);
 			continue;
 		}
-		if (found)
+		if (found || f->elsewhere)
 			continue;
+		error_clear(&why);
 		found = !checkpoint_open(f, run, list.entry[i].step, note, &why);
 	}
 	checkpoint_list_release(&list);
+	if (f->elsewhere)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s; copy it there, or remove that checkpoint to resume from the one before",
+				 why.text);
 	return found ? STATUS_OK
 		     : error_set(err, STATUS_UNAVAILABLE, "%s: there is no intact checkpoint", run);
 }
@@ -96,33 +108,25 @@ static enum status read_at(const char *path, json_int_t offset, size_t size, voi
 		       : error_set(err, STATUS_BAD_INPUT, "%s: it is shorter than its manifest says", path);
 }
 
-/* Reads elements [begin, begin + count) of a state, from the shards that contain them. Only F32 states have
- * several shards; each of them holds its part of master, m and v. */
-static enum status read_range(const struct checkpoint_found *f, const struct manifest_state *state, int part,
-			      json_int_t begin, json_int_t count, uint8_t *out, struct error *err)
+/* Reads elements [begin, begin + count) of a state, from the shards that contain them. */
+static enum status read_range(const struct checkpoint_found *f, enum dtype dtype, enum params_state which,
+			      uint64_t begin, uint64_t count, uint8_t *out, struct error *err)
 {
-	const bool sharded = json_array_size(json_object_get(f->manifest, "shards")) > 1;
-	const json_int_t size = (json_int_t)dtype_bytes(state->dtype, 1);
-	const json_t *shard;
-	size_t i;
+	const uint64_t size = dtype_bytes(dtype, 1);
+	struct manifest_piece piece = {0};
 
-	json_array_foreach(json_object_get(f->manifest, "shards"), i, shard)
-	{
-		json_int_t first = sharded ? json_integer_value(json_object_get(shard, "begin")) : 0;
-		json_int_t length = sharded ? json_integer_value(json_object_get(shard, "count"))
-					    : (json_int_t)state->count;
-		json_int_t offset = sharded ? part * length * size : (json_int_t)state->offset;
-		json_int_t from = begin > first ? begin : first;
-		json_int_t to = begin + count < first + length ? begin + count : first + length;
+	while (manifest_next(&piece, f->manifest, which)) {
+		const uint64_t end = piece.first + piece.count,
+			       from = begin > piece.first ? begin : piece.first,
+			       to = begin + count < end ? begin + count : end;
 		char path[PATH_MAX + 400];
 		enum status st;
 
 		if (from >= to)
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", f->path,
-			 json_string_value(json_object_get(shard, "file")));
-		st = read_at(path, offset + (from - first) * size, (size_t)((to - from) * size),
-			     out + (from - begin) * size, err);
+		snprintf(path, sizeof(path), "%s/%s", f->path, piece.file);
+		st = read_at(path, (json_int_t)(piece.offset + (from - piece.first) * size),
+			     (size_t)((to - from) * size), out + (from - begin) * size, err);
 		if (st)
 			return st;
 	}
@@ -140,30 +144,55 @@ static const json_t *find_parameter(const json_t *list, const char *name)
 	return NULL;
 }
 
-/* One state of one parameter. `entry` has its place in the checkpoint. */
-static enum status load_state(const struct checkpoint_found *f, const json_t *entry,
-			      const struct param *param, struct params *p, enum params_state which,
-			      struct error *err)
+/* Part of the flat vector that is read: of each state, its first element there. */
+struct target {
+	size_t begin, end;
+	struct mat state[PARAMS_STATE_COUNT];
+	size_t first[PARAMS_STATE_COUNT];
+};
+
+/* Whether the checkpoint has this state of the parameter. *first: its first element there. */
+static enum status find_state(const struct checkpoint_found *f, const json_t *entry,
+			      const struct param *param, const struct params *p, enum params_state which,
+			      uint64_t *first, struct error *err)
 {
 	const struct params_range to = params_range(p, param, which);
-	const struct mat *m = params_state(p, which);
 	const bool by_state = which >= PARAMS_STATE_m_scale;
-	const json_int_t first = json_integer_value(json_object_get(entry, by_state ? "state" : "offset"));
+	struct params copy = *p;
 	struct manifest_state from;
 
-	if (!to.count)
+	*first = (uint64_t)json_integer_value(json_object_get(entry, by_state ? "state" : "offset"));
+	if (!to.count ||
+	    (manifest_state(&from, f->manifest, which) && from.dtype == params_state(&copy, which)->dtype &&
+	     (!by_state || json_object_get(entry, "state")) && *first + to.count <= from.count))
 		return STATUS_OK;
-	if (!manifest_state(&from, f->manifest, which) || from.dtype != m->dtype ||
-	    (by_state && !json_object_get(entry, "state")) || (uint64_t)first + to.count > from.count)
-		return error_set(err, STATUS_BAD_INPUT, "%s: its state %s does not hold %s", f->path,
-				 params_state_name(which), param->name);
-	return read_range(f, &from, (int)which, first, (json_int_t)to.count,
-			  (uint8_t *)m->data + dtype_bytes(m->dtype, to.first), err);
+	return error_set(err, STATUS_BAD_INPUT, "%s: its state %s does not hold %s", f->path,
+			 params_state_name(which), param->name);
 }
 
-static enum status load_one(const struct checkpoint_found *f, const json_t *entry, const struct param *param,
-			    struct params *p, struct error *err)
+/* Reads what the target has of one state of one parameter. `entry` has its place in the checkpoint. */
+static enum status load_state(const struct checkpoint_found *f, const json_t *entry,
+			      const struct param *param, const struct params *p, const struct target *t,
+			      enum params_state which, struct error *err)
 {
+	const struct params_range own = params_range(p, param, which);
+	const struct mat *m = &t->state[which];
+	const size_t begin = t->first[which], end = begin + (size_t)(m->rows * m->cols),
+		     from = own.first > begin ? own.first : begin,
+		     to = own.first + own.count < end ? own.first + own.count : end;
+	uint64_t first;
+	enum status st = find_state(f, entry, param, p, which, &first, err);
+
+	if (st || from >= to)
+		return st;
+	return read_range(f, m->dtype, which, first + (from - own.first), to - from,
+			  (uint8_t *)m->data + dtype_bytes(m->dtype, from - begin), err);
+}
+
+static enum status check_one(const struct checkpoint_found *f, const json_t *entry, const struct param *param,
+			     const struct params *p, struct error *err)
+{
+	uint64_t first;
 	enum status st = STATUS_OK;
 
 	if (!entry)
@@ -173,7 +202,17 @@ static enum status load_one(const struct checkpoint_found *f, const json_t *entr
 		return error_set(err, STATUS_BAD_INPUT, "%s: its parameter %s has another size", f->path,
 				 param->name);
 	for (int i = 0; i < PARAMS_STATE_COUNT && !st; i++)
-		st = load_state(f, entry, param, p, (enum params_state)i, err);
+		st = find_state(f, entry, param, p, (enum params_state)i, &first, err);
+	return st;
+}
+
+static enum status load_one(const struct checkpoint_found *f, const json_t *entry, const struct param *param,
+			    const struct params *p, const struct target *t, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (int i = 0; i < PARAMS_STATE_COUNT && !st; i++)
+		st = load_state(f, entry, param, p, t, (enum params_state)i, err);
 	return st;
 }
 
@@ -191,9 +230,14 @@ static enum status check_format(const struct checkpoint_found *f, const struct p
 		f->path, moments, master, moments_name(p->format.moments), master_name(p->format.master));
 }
 
-enum status checkpoint_load(const struct checkpoint_found *f, struct params *p, struct error *err)
+static const json_t *parameters_of(const struct checkpoint_found *f)
 {
-	const json_t *list = json_object_get(f->manifest, "parameters");
+	return json_object_get(f->manifest, "parameters");
+}
+
+enum status checkpoint_fits(const struct checkpoint_found *f, const struct params *p, struct error *err)
+{
+	const json_t *list = parameters_of(f);
 	enum status st = STATUS_OK;
 
 	if (json_array_size(list) != (size_t)p->count)
@@ -201,8 +245,36 @@ enum status checkpoint_load(const struct checkpoint_found *f, struct params *p, 
 				 f->path, json_array_size(list), p->count);
 	st = check_format(f, p, err);
 	for (int i = 0; i < p->count && !st; i++)
-		st = load_one(f, find_parameter(list, p->table[i].name), &p->table[i], p, err);
+		st = check_one(f, find_parameter(list, p->table[i].name), &p->table[i], p, err);
 	return st;
+}
+
+enum status checkpoint_load_shard(const struct checkpoint_found *f, const struct params *p,
+				  const struct shard *s, struct error *err)
+{
+	struct target t = {.begin = s->begin, .end = s->end};
+	enum status st;
+
+	for (int i = 0; i < PARAMS_STATE_COUNT; i++) {
+		t.state[i] = s->state[i];
+		t.first[i] = params_part(p, s->begin, s->end, (enum params_state)i).first;
+	}
+	st = checkpoint_fits(f, p, err);
+	for (int i = 0; i < p->count && !st; i++) {
+		const struct param *one = &p->table[i];
+
+		if (one->offset < t.end && one->offset + (size_t)(one->rows * one->cols) > t.begin)
+			st = load_one(f, find_parameter(parameters_of(f), one->name), one, p, &t, err);
+	}
+	return st;
+}
+
+enum status checkpoint_load(const struct checkpoint_found *f, struct params *p, struct error *err)
+{
+	struct shard whole;
+
+	shard_view(&whole, p, 0, p->length);
+	return checkpoint_load_shard(f, p, &whole, err);
 }
 
 enum status checkpoint_state(const struct checkpoint_found *f, json_t **state, struct error *err)

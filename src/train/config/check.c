@@ -137,9 +137,6 @@ static enum status check_fp8(const struct config *c, struct error *err)
 	uint64_t first, last;
 	char why[160];
 
-	if (c->training.precision == CONFIG_PRECISION_FP8 && c->model.load_in_4bit)
-		return refuse(c, "model", "load_in_4bit",
-			      "precision: fp8 stores the same weights in E4M3; use one of the two", err);
 	if (words->count && c->training.precision != CONFIG_PRECISION_FP8)
 		return refuse(c, "training", "fp8_layers", "it has an effect only with precision: fp8", err);
 	for (size_t i = 0; i < words->count; i++)
@@ -245,6 +242,12 @@ static enum status check_training(const struct config *c, struct error *err)
 			      "cuDNN's gradients differ from run to run, which deterministic does not "
 			      "allow; use own or auto",
 			      err);
+	if (c->has_lora && t->communication_data_type != CONFIG_COMMUNICATION_FP32)
+		return refuse(
+			c, "training", "communication_data_type",
+			"ranks add the gradients of adapters in float32, because they are small; remove it, or "
+			"train with full_finetuning",
+			err);
 	if (t->max_steps && t->warmup_steps > t->max_steps)
 		return refuse(c, "training", "warmup_steps",
 			      "it is larger than max_steps, so the learning rate would never reach its peak",

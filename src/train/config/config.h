@@ -63,6 +63,7 @@ enum config_optim {
 };
 enum config_master { CONFIG_MASTER_FP32, CONFIG_MASTER_SPLIT, CONFIG_MASTER_NONE };
 const char *config_master_name(uint32_t master);
+enum config_communication { CONFIG_COMMUNICATION_FP32, CONFIG_COMMUNICATION_BF16 };
 enum config_schedule {
 	CONFIG_CONSTANT,
 	CONFIG_CONSTANT_WITH_WARMUP,
@@ -92,9 +93,10 @@ struct config_training {
 	uint32_t early_stopping_patience; /* evaluations without improvement before the run stops; 0: never */
 	double early_stopping_threshold;
 	uint64_t seed;
-	uint32_t gpus;		    /* of this node, if no launcher started the ranks; 0: all */
-	uint32_t zero_stage;	    /* from DeepSpeed's configuration */
-	double bucket_cap_mb;	    /* MiB of the gradient that are summed over the ranks at once */
+	uint32_t gpus;			  /* of this node, if no launcher started the ranks; 0: all */
+	uint32_t zero_stage;		  /* from DeepSpeed's configuration */
+	double bucket_cap_mb;		  /* MiB of the gradient that are summed over the ranks at once */
+	uint32_t communication_data_type; /* of the gradient's numbers between ranks */
 	uint64_t global_batch_size; /* packs of all ranks in one step; 0: from the three settings' product */
 };
 

@@ -23,7 +23,7 @@ static enum status take(struct config *c, const struct tree *t, const char *thei
 	snprintf(place, sizeof(place), "%.250s:%d: deepspeed: %s", t->file, t->line, theirs);
 	if (t->kind != TREE_SCALAR)
 		return error_set(err, STATUS_BAD_INPUT, "%s: expected a value", place);
-	if (t->quoted)
+	if (t->quoted && !table->rows[row].choices)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "%s: expected a number, true or false, not a quoted "
 				 "text",
@@ -99,6 +99,7 @@ enum status config_deepspeed(struct config *c, const struct tree *map, struct er
 					    "bf16",
 					    "fp16",
 					    "train_batch_size",
+					    "communication_data_type",
 					    NULL};
 	static const char *const stage[] = {"stage", NULL}, *const enabled[] = {"enabled", NULL};
 	const struct tree *zero, *bf16, *fp16;
@@ -123,6 +124,9 @@ enum status config_deepspeed(struct config *c, const struct tree *map, struct er
 			  "gradient_accumulation_steps", err);
 	if (!st)
 		st = take(c, tree_get(map, "gradient_clipping"), "gradient_clipping", "max_grad_norm", err);
+	if (!st)
+		st = take(c, tree_get(map, "communication_data_type"), "communication_data_type",
+			  "communication_data_type", err);
 	if (!st)
 		st = take(c, tree_get(bf16, "enabled"), "bf16.enabled", "bf16", err);
 	if (!st)

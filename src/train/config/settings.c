@@ -17,6 +17,7 @@ static const char *const optims[] = {"adamw",	   "adamw_torch",      "adamw_8bit
 				     "adamw_bf16", "paged_adamw_8bit", "paged_adamw_32bit", NULL};
 static const char *const masters[] = {"fp32", "split", "none", NULL};
 
+static const char *const communications[] = {"fp32", "bf16", NULL};
 static const char *const quant_types[] = {"nf4", "fp4", NULL};
 
 #define ROW(field, ...) OPT_ROW(struct config_model, field, .name = #field, __VA_ARGS__)
@@ -97,6 +98,9 @@ static const struct opt training_rows[] = {
 	ROW(bucket_cap_mb, .preset = "64", .min = 0.001, .max = 1e6,
 	    .help = "full fine-tuning on several ranks: MiB of the gradient whose sum over the ranks begins while "
 		    "lower layers still compute theirs"),
+	ROW(communication_data_type, .preset = "fp32", .choices = communications,
+	    .help = "full fine-tuning on several ranks: number type in which they add their gradients. bf16 halves the bytes, "
+		    "and rounds what each rank sends and the sum"),
 	ROW(dataloader_num_workers, .preset = "1", .max = 1024,
 	    .help = "0: make each micro-batch, and copy it to the GPU, while the step waits for it; 1 or more: a thread makes the "
 		    "next one ahead. More than one has no further effect, because one thread is enough"),
@@ -144,7 +148,7 @@ static const struct opt training_rows[] = {
 	ROW(fp16, .help = "not supported; use bf16, which needs no loss scale"),
 	ROW(gradient_checkpointing, .help = "same as recompute: full"),
 	ROW(recompute, .preset = "auto", .choices = recomputes,
-	    .help = "activations to recompute in the backward pass: none, cheap (outputs of norms and SwiGLU) or full (the "
+	    .help = "activations to recompute in the backward pass: none, cheap (outputs of norms) or full (the "
 		    "whole layer). auto takes the least of these with which the plan fits into 90 % of the available "
 		    "memory"),
 	ROW(logging_steps, .preset = "1", .min = 1, .max = 1e12, .help = "steps between two printed lines"),

@@ -58,13 +58,13 @@ static void warn_of_positions(const struct log *log, const char *what, const str
 }
 
 static enum status open_set(struct set *set, struct tokenised_ask *ask, const char *what, int64_t positions,
-			    const struct sampler *s, bool ahead, struct error *err)
+			    const struct sampler *s, bool ahead, struct comm *comm, struct error *err)
 {
 	enum status st;
 
 	if (!ask->files.count)
 		return STATUS_OK;
-	st = tokenised_read(&set->rows, ask, err);
+	st = tokenised_share(&set->rows, ask, comm, err);
 	if (st)
 		return st;
 	tell(ask->log, what, &set->rows);
@@ -73,7 +73,8 @@ static enum status open_set(struct set *set, struct tokenised_ask *ask, const ch
 }
 
 static enum status open_sets(struct data *d, const struct config *c, const char *tokenizer, int64_t positions,
-			     const struct mesh *mesh, const struct log *log, struct error *err)
+			     const struct mesh *mesh, struct comm *comm, const struct log *log,
+			     struct error *err)
 {
 	const bool ahead = c->training.dataloader_num_workers > 0;
 	const struct config_data *rows = &c->data;
@@ -103,7 +104,7 @@ static enum status open_sets(struct data *d, const struct config *c, const char 
 		.rank = mesh->rank,
 		.deal = true,
 	};
-	enum status st = open_set(&d->train, &ask, "training", positions, &s, ahead, err);
+	enum status st = open_set(&d->train, &ask, "training", positions, &s, ahead, comm, err);
 
 	if (!st)
 		st = mesh_check_rows(mesh, prefetch_packs(d->train.feed), d->train.rows.rows, err);
@@ -115,7 +116,7 @@ static enum status open_sets(struct data *d, const struct config *c, const char 
 	s.micros = s.world = 1;
 	s.rank = 0;
 	s.packs_per_micro = c->training.per_device_eval_batch_size;
-	return open_set(&d->eval, &ask, "evaluation", positions, &s, ahead, err);
+	return open_set(&d->eval, &ask, "evaluation", positions, &s, ahead, comm, err);
 }
 
 static enum status open_words(struct data *d, const struct config *c, const struct shape *shape,
@@ -148,7 +149,7 @@ static void give_back(void)
 }
 
 enum status data_open(struct data **out, const struct config *c, const struct shape *shape,
-		      const struct mesh *mesh, const struct log *log, struct error *err)
+		      const struct mesh *mesh, struct comm *comm, const struct log *log, struct error *err)
 {
 	const char *path = c->model.tokenizer ? c->model.tokenizer : c->model.name_or_path;
 	struct data *d = calloc(1, sizeof(*d));
@@ -158,9 +159,9 @@ enum status data_open(struct data **out, const struct config *c, const struct sh
 	if (!d)
 		return error_set(err, STATUS_NO_RESOURCE, "rows");
 	tokenizer_file(file, path);
-	st = open_words(d, c, shape, err);
+	st = comm_agree(comm, open_words(d, c, shape, err), err);
 	if (!st)
-		st = open_sets(d, c, file, shape->context, mesh, log, err);
+		st = open_sets(d, c, file, shape->context, mesh, comm, log, err);
 	give_back();
 	if (st)
 		data_close(&d);

@@ -3,6 +3,7 @@
 #ifndef TRAIN_DATA_DATA_H
 #define TRAIN_DATA_DATA_H
 #include "core/log.h"
+#include "model/backend/comm.h"
 #include "model/batch.h"
 #include "model/shape/shape.h"
 #include "train/config/config.h"
@@ -16,9 +17,10 @@ struct data_counts {
 
 /* Checks that tokenizer and chat template exist and fit the model. */
 enum status data_check(const struct config *c, const struct shape *shape, struct error *err);
-/* Reads, tokenizes and packs the rows, and takes the part of this rank. Owner: caller, data_close. */
+/* Reads, tokenizes and packs the rows, and takes the part of this rank. Of several ranks, which all call it,
+ * the first one reads and tokenizes (comm; NULL: one rank). Owner: caller, data_close. */
 enum status data_open(struct data **d, const struct config *c, const struct shape *shape,
-		      const struct mesh *mesh, const struct log *log, struct error *err);
+		      const struct mesh *mesh, struct comm *comm, const struct log *log, struct error *err);
 void data_close(struct data **d); /* NULL-safe */
 struct data_counts data_train_counts(const struct data *d);
 struct data_counts data_eval_counts(const struct data *d);

@@ -4,6 +4,7 @@
 #define TRAIN_DATA_TOKENISED_H
 #include "core/log.h"
 #include "core/input/opt.h"
+#include "model/backend/comm.h"
 #include "text/chat/template.h"
 #include "data/rows/rows.h"
 
@@ -43,6 +44,10 @@ struct tokenised {
  * tokenised_release.
  */
 enum status tokenised_read(struct tokenised *t, const struct tokenised_ask *ask, struct error *err);
+/* The same on several ranks: rank 0 reads and tokenizes, and the others receive its ids. All ranks call it,
+ * and an error of one is returned on all. c NULL: one rank. */
+enum status tokenised_share(struct tokenised *t, const struct tokenised_ask *ask, struct comm *c,
+			    struct error *err);
 void tokenised_release(struct tokenised *t);
 
 /* Every row of a file, before any is dropped: the contents of a cache file (train/data/tokenised_cache.c). */

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include "core/file/file.h"
 #include "train/checkpoint/host_params.h"
+#include "train/mesh/comm_open.h"
+#include "train/mesh/mesh.h"
 
 /* Measured values; see docs/explanation/methods/training.md, "Memory of a training run". */
 enum {
@@ -87,6 +89,23 @@ static uint64_t libraries_bytes(const struct stepper *planned, const struct conf
 	return CONTEXT_BYTES + LIBRARY_BYTES + cudnn;
 }
 
+void host_part_of(struct host_part *part, const struct config *c, const struct params *p)
+{
+	*part = (struct host_part){.first = !c->place.rank, .adapter = c->has_lora};
+	shard_range(&part->begin, &part->end, p->length, c->place.rank, c->place.ranks ? c->place.ranks : 1);
+}
+
+/* Bytes of the host copies for checkpoints. Several ranks copy a shard each, if they share the run directory.
+ */
+static uint64_t copies_bytes(const struct stepper *planned, const struct config *c)
+{
+	const struct params *p = &planned->model->params;
+	struct host_part part;
+
+	host_part_of(&part, c, p);
+	return host_params_bytes(p, planned->back.kind == BACKEND_GPU, c->place.ranks > 1 ? &part : NULL);
+}
+
 void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const struct config *c)
 {
 	const struct config_data *d = &c->data;
@@ -100,9 +119,9 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 	m->outside[MEMORY_TOKENIZER] = VOCABULARY_ID_BYTES * (uint64_t)planned->model->shape.vocab;
 	m->outside[MEMORY_PROGRAM] = PROGRAM_BYTES + PANEL_BYTES * (uint64_t)planned->back.threads;
 	m->gpu = planned->back.kind == BACKEND_GPU;
+	m->outside[MEMORY_HOST_PARAMS] = copies_bytes(planned, c);
 	if (!m->gpu && c->place.ranks > 1)
 		m->outside[MEMORY_PROGRAM] += MPI_BYTES;
-	m->outside[MEMORY_HOST_PARAMS] = host_params_bytes(&planned->model->params, m->gpu);
 	if (m->gpu) {
 		/* the lists have room for the larger of the training and the evaluation micro-batch */
 		m->outside[MEMORY_PINNED] = gpu_backend_pinned_bytes(planned->back.lists[0].cols - 1);
@@ -112,7 +131,8 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 		m->host_bytes += m->outside[i];
 	if (m->gpu) {
 		m->outside[MEMORY_LIBRARIES] = libraries_bytes(planned, c);
-		m->bytes += m->outside[MEMORY_LIBRARIES];
+		m->outside[MEMORY_NCCL] = c->place.ranks > 1 ? comm_nccl_bytes(mesh_travels(c)) : 0;
+		m->bytes += m->outside[MEMORY_LIBRARIES] + m->outside[MEMORY_NCCL];
 	} else {
 		m->host_bytes += m->arena_bytes;
 		m->bytes = m->host_bytes;

@@ -18,7 +18,8 @@
 	X(HOST_PARAMS, "copies", "host copies of the trained parameters, for checkpoints") \
 	X(PINNED, "pinned", "pinned buffers for transfers to the GPU")       \
 	X(DRIVER, "driver", "host memory of the GPU's context and libraries")  \
-	X(LIBRARIES, "libraries", "GPU memory of the context, code, cuBLASLt and cuDNN")
+	X(LIBRARIES, "libraries", "GPU memory of the context, code, cuBLASLt and cuDNN") \
+	X(NCCL, "nccl", "buffers of NCCL, and of gradients that are sent in BF16")
 /* clang-format on */
 #define X(name, ...) MEMORY_##name,
 enum memory_outside { MEMORY_OUTSIDE_ARENA(X) MEMORY_OUTSIDE_ARENA_COUNT };
@@ -40,6 +41,10 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 /* Fills *m from a configuration. */
 enum status memory_plan(struct memory_plan *m, const struct shape *shape, const struct config *c,
 			unsigned threads, struct error *err);
+
+/* The range that this rank writes to a checkpoint if all ranks write. */
+struct host_part;
+void host_part_of(struct host_part *part, const struct config *c, const struct params *p);
 
 /* The process's peak resident size so far in bytes; 0: unknown. */
 uint64_t memory_peak(void);

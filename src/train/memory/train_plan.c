@@ -118,8 +118,9 @@ static void add_line(struct text *out, const char *what, double value, const cha
 static void add_outside(struct text *out, const struct memory_plan *m, int from, int to)
 {
 	for (int i = from; i < to; i++)
-		add_line(out, memory_outside_name((enum memory_outside)i), (double)m->outside[i], "B",
-			 memory_outside_text((enum memory_outside)i));
+		if (i != MEMORY_NCCL || m->outside[i])
+			add_line(out, memory_outside_name((enum memory_outside)i), (double)m->outside[i], "B",
+				 memory_outside_text((enum memory_outside)i));
 }
 
 static void add_knobs(struct text *out, const struct planning *p)
@@ -184,7 +185,9 @@ static void add_comm(struct text *out, const struct planning *p)
 			  p->comm.calls > 1 ? "of parts of the gradient, beside the backward pass"
 					    : "of the gradient, after the last micro-batch");
 		add_line(out, "gradient", p->comm.bytes, "B",
-			 "in float32; each rank sends and receives nearly twice as much");
+			 mesh_travels(&p->c) == DTYPE_BF16
+				 ? "in BF16; each rank sends and receives nearly twice as much"
+				 : "in float32; each rank sends and receives nearly twice as much");
 	}
 	if (p->comm.planned_s > 0)
 		add_line(out, "time", p->comm.planned_s, "s", "at the given rates, if nothing hides it");
@@ -223,6 +226,7 @@ static enum status plan_comm(struct planning *p, struct error *err)
 
 	if (!c)
 		return st;
+	c->travels = mesh_travels(&p->c);
 	stepper_join(&p->s, c);
 	st = stepper_plan_comm(&p->s, p->mesh.micros, err);
 	p->comm = c->count;

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "model/tensor/dtype.h"
 
 /* The first element of a layer's parameters; `length` if none of them is trained. */
 static size_t begin_of(const struct params *p, int64_t layer)
@@ -76,7 +77,8 @@ enum status buckets_sum(struct buckets *b, struct comm *c, const struct mat *gra
 		struct mat part = *grad;
 
 		part.cols = part.ld = (int64_t)(one->last - one->first);
-		part.data = grad->data ? (float *)grad->data + one->first : NULL; /* NULL while planning */
+		if (grad->data) /* NULL while planning */
+			part.data = (char *)grad->data + dtype_bytes(grad->dtype, one->first);
 		c->layer = b->count > 1 ? one->layer : -1;
 		st = one->border ? c->ops->reduce_scatter(c, part, one->border, err)
 				 : c->ops->all_reduce(c, part, err);

@@ -29,6 +29,7 @@ struct task {
 	void *data;
 	const void *mine;     /* GATHER */
 	size_t count;	      /* numbers (F32) or bytes */
+	bool bf16;	      /* SUM: the type that travels */
 	const size_t *border; /* SCATTER, COLLECT: [ranks + 1] numbers */
 	size_t width;	      /* COLLECT: bytes of a number */
 };
@@ -82,13 +83,37 @@ static enum status sum_piece(struct comm_mpi *m, float *x, size_t count, struct 
 	return st;
 }
 
-static enum status sum(struct comm_mpi *m, float *x, size_t count, struct error *err)
+/* The same with numbers rounded to BF16 on their way. They are added in F32, so a sum has two roundings
+ * whatever the number of ranks is. */
+static enum status sum_piece_bf16(struct comm_mpi *m, float *x, size_t count, struct error *err)
 {
+	const unsigned size = m->comm.size;
+	const size_t block = (count + size - 1) / size, padded = block * size;
+	uint16_t *const send = (uint16_t *)m->send, *const came = send + padded;
+	enum status st;
+
+	dtype_pack(DTYPE_BF16, x, send, count);
+	memset(send + count, 0, (padded - count) * sizeof(*send));
+	st = call(m, MPI_PLUGIN_ALL_TO_ALL, MPI_PLUGIN_U8, send, came, block * sizeof(*send), 0, err);
+	if (st)
+		return st;
+	dtype_unpack(DTYPE_BF16, came, m->receive, padded);
+	tree_sum_blocks(m->receive, size, block);
+	dtype_pack(DTYPE_BF16, m->receive, send, block);
+	st = call(m, MPI_PLUGIN_ALL_GATHER, MPI_PLUGIN_U8, send, came, block * sizeof(*send), 0, err);
+	if (!st)
+		dtype_unpack(DTYPE_BF16, came, x, count);
+	return st;
+}
+
+static enum status sum(struct comm_mpi *m, const struct task *t, struct error *err)
+{
+	float *x = t->data;
 	enum status st = STATUS_OK;
 
-	for (size_t at = 0, n; at < count && !st; at += n) {
-		n = count - at < PIECE ? count - at : PIECE;
-		st = sum_piece(m, x + at, n, err);
+	for (size_t at = 0, n; at < t->count && !st; at += n) {
+		n = t->count - at < PIECE ? t->count - at : PIECE;
+		st = t->bf16 ? sum_piece_bf16(m, x + at, n, err) : sum_piece(m, x + at, n, err);
 	}
 	return st;
 }
@@ -139,7 +164,7 @@ static enum status scatter(struct comm_mpi *m, const struct task *t, struct erro
 	enum status st = STATUS_OK;
 
 	if (longest * m->comm.size > 2 * t->count)
-		return sum(m, t->data, t->count, err);
+		return sum(m, t, err);
 	for (size_t at = 0, n; at < longest && !st; at += n) {
 		n = longest - at < piece ? longest - at : piece;
 		st = scatter_piece(m, t->data, t->border, at, n, err);
@@ -183,7 +208,7 @@ static enum status run(struct comm_mpi *m, const struct task *t, struct error *e
 	case TASK_JOIN:
 		return join(m, err);
 	case TASK_SUM:
-		return sum(m, t->data, t->count, err);
+		return sum(m, t, err);
 	case TASK_SCATTER:
 		return scatter(m, t, err);
 	case TASK_COLLECT:
@@ -268,6 +293,7 @@ static uint64_t bytes_of(const struct task *t)
 {
 	switch (t->kind) {
 	case TASK_SUM:
+		return t->count * (t->bf16 ? sizeof(uint16_t) : sizeof(float));
 	case TASK_SCATTER:
 	case TASK_BROADCAST:
 		return t->count * sizeof(float);
@@ -301,6 +327,7 @@ static enum status begin(struct comm *c, enum task_kind kind, const struct mat *
 	const struct task t = {.kind = kind,
 			       .data = x->data,
 			       .count = (size_t)(x->rows * x->cols),
+			       .bf16 = kind == TASK_SUM && c->travels == DTYPE_BF16,
 			       .border = border,
 			       .width = dtype_bytes(x->dtype, 1)};
 

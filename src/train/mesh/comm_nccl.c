@@ -10,8 +10,11 @@
 #include "team/links/flight.h"
 #include "train/mesh/comm_open.h"
 
-/* A rank may write a checkpoint or build plans while the others wait for it. */
-enum { LIMIT_MS = 600000 };
+/* LIMIT_MS: a rank may write a checkpoint or build plans while the others wait for it. PIECE: numbers that
+ * are rounded to BF16 at once. */
+enum { LIMIT_MS = 600000, PIECE = 1 << 25 };
+/* NCCL's memory; docs/explanation/methods/training.md, "Memory of a training run". */
+enum { CHANNELS = 24, CONNECTION_BYTES = 12 << 20 };
 
 struct comm_nccl {
 	struct comm comm;
@@ -23,6 +26,7 @@ struct comm_nccl {
 	struct gpu_event *from, *to; /* on the back end's stream, before and after a wait for collectives */
 	unsigned enqueued;	     /* collectives on the stream whose end is not recorded yet */
 	bool timed;		     /* both were recorded and not read yet */
+	gpu_ptr rounded;	     /* [PIECE] BF16; 0: numbers travel as they are */
 };
 
 static struct comm_nccl *nccl_of(struct comm *c)
@@ -35,15 +39,15 @@ static enum status check(const struct comm_nccl *n, ncclResult_t r, const char *
 	return nccl_check(team_nccl_table(n->team), r, n->ranks->comm, what, err);
 }
 
-/* Lets the collective begin after the back end's work so far. */
-static enum status begin(struct comm_nccl *n, const struct mat *x, enum team_flight_kind kind,
-			 struct error *err)
+/* Lets the collective begin after the back end's work so far. `travels`: the type that the ranks exchange. */
+static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype travels,
+			 enum team_flight_kind kind, struct error *err)
 {
-	const uint64_t bytes = dtype_bytes(x->dtype, (uint64_t)x->cols);
+	const uint64_t bytes = dtype_bytes(travels, (uint64_t)x->cols);
 	enum status st;
 
-	if ((x->dtype != DTYPE_F32 && kind != TEAM_FLIGHT_ALL_GATHER) || x->rows != 1)
-		return error_set(err, STATUS_BUG, "collectives take one row of F32");
+	if ((x->dtype != DTYPE_F32 && x->dtype != DTYPE_BF16) || x->rows != 1)
+		return error_set(err, STATUS_BUG, "collectives take one row of F32 or BF16");
 	team_flight_ask(n->team->board, kind, bytes, (int32_t)n->comm.layer);
 	team_flight_begin(n->team->board);
 	n->enqueued++;
@@ -53,29 +57,60 @@ static enum status begin(struct comm_nccl *n, const struct mat *x, enum team_fli
 	return st ? st : gpu_stream_after(n->stream, n->ready, err);
 }
 
+static enum status sum(struct comm_nccl *n, void *x, int64_t count, ncclDataType_t type, struct error *err)
+{
+	return check(n,
+		     team_nccl_table(n->team)->all_reduce(x, x, (size_t)count, type, ncclSum, n->ranks->comm,
+							  gpu_stream_raw(n->stream)),
+		     "ncclAllReduce", err);
+}
+
+/* Adds F32 numbers rounded to BF16, piece by piece, all on the collectives' stream. */
+static enum status sum_rounded(struct comm_nccl *n, struct mat x, struct error *err)
+{
+	float *const all = x.data;
+	enum status st = STATUS_OK;
+
+	for (int64_t at = 0, count; at < x.cols && !st; at += count) {
+		count = x.cols - at < PIECE ? x.cols - at : PIECE;
+		const struct mat piece = {
+			.data = all + at, .rows = 1, .cols = count, .ld = count, .dtype = DTYPE_F32};
+		struct mat rounded = piece;
+
+		rounded.data = (void *)(uintptr_t)n->rounded;
+		rounded.dtype = DTYPE_BF16;
+		st = gpu_backend_convert(n->back, piece, rounded, n->stream, err);
+		if (!st)
+			st = sum(n, rounded.data, count, ncclBfloat16, err);
+		if (!st)
+			st = gpu_backend_convert(n->back, rounded, piece, n->stream, err);
+	}
+	return st;
+}
+
 static enum status nccl_all_reduce(struct comm *c, struct mat x, struct error *err)
 {
 	struct comm_nccl *n = nccl_of(c);
-	const struct nccl *call = team_nccl_table(n->team);
-	enum status st = begin(n, &x, TEAM_FLIGHT_ALL_REDUCE, err);
+	const bool rounds = x.dtype == DTYPE_F32 && n->rounded;
+	enum status st = begin(n, &x, rounds ? DTYPE_BF16 : x.dtype, TEAM_FLIGHT_ALL_REDUCE, err);
 
-	return st ? st
-		  : check(n,
-			  call->all_reduce(x.data, x.data, (size_t)x.cols, ncclFloat32, ncclSum,
-					   n->ranks->comm, gpu_stream_raw(n->stream)),
-			  "ncclAllReduce", err);
+	if (st)
+		return st;
+	return rounds ? sum_rounded(n, x, err)
+		      : sum(n, x.data, x.cols, x.dtype == DTYPE_BF16 ? ncclBfloat16 : ncclFloat32, err);
 }
 
 static enum status nccl_broadcast(struct comm *c, struct mat x, struct error *err)
 {
 	struct comm_nccl *n = nccl_of(c);
 	const struct nccl *call = team_nccl_table(n->team);
-	enum status st = begin(n, &x, TEAM_FLIGHT_BROADCAST, err);
+	enum status st = begin(n, &x, x.dtype, TEAM_FLIGHT_BROADCAST, err);
 
 	return st ? st
 		  : check(n,
-			  call->broadcast(x.data, x.data, (size_t)x.cols, ncclFloat32, 0, n->ranks->comm,
-					  gpu_stream_raw(n->stream)),
+			  call->broadcast(x.data, x.data, (size_t)x.cols,
+					  x.dtype == DTYPE_BF16 ? ncclBfloat16 : ncclFloat32, 0,
+					  n->ranks->comm, gpu_stream_raw(n->stream)),
 			  "ncclBroadcast", err);
 }
 
@@ -113,7 +148,7 @@ static enum status nccl_reduce_scatter(struct comm *c, struct mat x, const size_
 	const struct nccl *call = team_nccl_table(n->team);
 	const size_t own = border[c->rank + 1] - border[c->rank];
 	float *data = x.data;
-	enum status st = begin(n, &x, TEAM_FLIGHT_REDUCE_SCATTER, err);
+	enum status st = begin(n, &x, x.dtype, TEAM_FLIGHT_REDUCE_SCATTER, err);
 
 	if (st || !is_equal(c, border, own))
 		return st ? st : reduce_each(n, data, border, err);
@@ -148,7 +183,7 @@ static enum status nccl_all_gather(struct comm *c, struct mat x, const size_t *b
 	const struct nccl *call = team_nccl_table(n->team);
 	const size_t own = border[c->rank + 1] - border[c->rank], width = dtype_bytes(x.dtype, 1);
 	uint8_t *data = x.data;
-	enum status st = begin(n, &x, TEAM_FLIGHT_ALL_GATHER, err);
+	enum status st = begin(n, &x, x.dtype, TEAM_FLIGHT_ALL_GATHER, err);
 
 	if (st || !is_equal(c, border, own))
 		return st ? st : broadcast_each(n, data, width, border, err);
@@ -226,6 +261,8 @@ static void nccl_close_comm(struct comm *c)
 	gpu_event_destroy(&n->from);
 	gpu_event_destroy(&n->to);
 	gpu_stream_destroy(&n->stream);
+	if (n->rounded)
+		gpu_free(gpu_backend_device(n->back), &n->rounded);
 	free(n);
 }
 
@@ -240,6 +277,11 @@ static const struct comm_ops nccl_ops = {
 	.share = nccl_share,
 	.close = nccl_close_comm,
 };
+
+uint64_t comm_nccl_bytes(enum dtype travels)
+{
+	return CHANNELS * CONNECTION_BYTES + (travels == DTYPE_BF16 ? dtype_bytes(DTYPE_BF16, PIECE) : 0);
+}
 
 enum status comm_nccl_open(struct comm **out, struct team *team, struct error *err)
 {
@@ -281,6 +323,8 @@ enum status comm_nccl_device(struct comm *c, struct backend *back, struct error 
 		st = gpu_event_create(d, &n->from, err);
 	if (!st)
 		st = gpu_event_create(d, &n->to, err);
+	if (!st && c->travels == DTYPE_BF16)
+		st = gpu_alloc(d, &n->rounded, dtype_bytes(DTYPE_BF16, PIECE), err);
 	st = team_agree(n->team, st, err);
 	return st ? st : team_nccl_comm(n->team, &spec, &n->ranks, err);
 }

@@ -20,6 +20,9 @@ enum status comm_mpi_open(struct comm **out, struct team *team, struct error *er
  */
 enum status comm_nccl_open(struct comm **out, struct team *team, struct error *err);
 enum status comm_nccl_device(struct comm *c, struct backend *back, struct error *err);
+/* GPU memory of one rank's collectives: NCCL's buffers, and a piece of the gradient in BF16 if it travels so.
+ * Set comm->travels before comm_nccl_device. */
+uint64_t comm_nccl_bytes(enum dtype travels);
 
 /* Rates of the links between planned ranks, in B/s and one way; 0: unknown. */
 struct comm_links {

@@ -23,24 +23,24 @@ static double slowest(const struct comm_links *l)
 	return l->link < l->network ? l->link : l->network;
 }
 
-/* `travels`: share of the bytes that passes each link. */
-static enum status count(struct comm *c, const struct mat *x, double travels)
+/* `passes`: share of the bytes that passes each link. */
+static enum status count(struct comm *c, const struct mat *x, enum dtype type, double passes)
 {
 	struct comm_plan *p = (struct comm_plan *)c;
-	const double bytes = (double)dtype_bytes(x->dtype, (uint64_t)(x->rows * x->cols));
-	const double rate = slowest(&p->links);
+	const double bytes = (double)dtype_bytes(type, (uint64_t)(x->rows * x->cols)),
+		     rate = slowest(&p->links);
 
 	c->count.calls++;
 	c->count.bytes += bytes;
 	if (rate > 0)
-		c->count.planned_s += travels * bytes / rate;
+		c->count.planned_s += passes * bytes / rate;
 	return STATUS_OK;
 }
 
 static enum status plan_all_reduce(struct comm *c, struct mat x, struct error *err)
 {
 	(void)err;
-	return count(c, &x, 2 * (double)(c->size - 1) / c->size);
+	return count(c, &x, c->travels, 2 * (double)(c->size - 1) / c->size);
 }
 
 /* A range passes all links of the ring but the one that leads away from its rank, or to it. */
@@ -51,13 +51,13 @@ static enum status count_ranges(struct comm *c, struct mat x, const size_t *bord
 	(void)err;
 	for (unsigned r = 0; r < c->size; r++)
 		least = border[r + 1] - border[r] < least ? border[r + 1] - border[r] : least;
-	return count(c, &x, x.cols ? 1 - (double)least / (double)x.cols : 0);
+	return count(c, &x, x.dtype, x.cols ? 1 - (double)least / (double)x.cols : 0);
 }
 
 static enum status plan_broadcast(struct comm *c, struct mat x, struct error *err)
 {
 	(void)err;
-	return count(c, &x, 1);
+	return count(c, &x, x.dtype, 1);
 }
 
 static enum status plan_wait(struct comm *c, struct error *err)

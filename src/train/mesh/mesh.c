@@ -2,6 +2,39 @@
 #include "train/mesh/mesh.h"
 #include <inttypes.h>
 
+enum dtype mesh_travels(const struct config *c)
+{
+	return c->training.communication_data_type == CONFIG_COMMUNICATION_BF16 ? DTYPE_BF16 : DTYPE_F32;
+}
+
+/* Whether the ranks can add their gradients as the settings say. */
+static enum status check_sum(const struct config *c, unsigned size, struct error *err)
+{
+	const struct config_training *t = &c->training;
+	const bool bf16 = mesh_travels(c) == DTYPE_BF16;
+
+	if (size > 1 && t->master_weights && !bf16)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"training: master_weights: %s has gradients in BF16, but %u ranks add their gradients in "
+			"float32; use communication_data_type: bf16, master_weights: fp32 or one rank",
+			config_master_name(t->master_weights), size);
+	if (size > 1 && bf16 && t->zero_stage)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"training: zero_stage: %u adds gradients in float32, so communication_data_type: bf16 and "
+			"the master_weights that need it are not supported with it; use fp32, or zero_stage: 0",
+			t->zero_stage);
+	/* the device of `auto` is not known yet, and GPU ranks have no tree */
+	if (bf16 && t->deterministic && t->device == CONFIG_DEVICE_CPU)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"training: communication_data_type: bf16 rounds the gradients of several ranks, "
+			"but deterministic gives the same bits on any number of CPU ranks; use fp32, or "
+			"remove deterministic");
+	return STATUS_OK;
+}
+
 enum status mesh_of(struct mesh *m, const struct config *c, struct error *err)
 {
 	const struct config_training *t = &c->training;
@@ -12,12 +45,8 @@ enum status mesh_of(struct mesh *m, const struct config *c, struct error *err)
 	*m = (struct mesh){.rank = c->place.rank,
 			   .size = size,
 			   .each_pack = t->deterministic && t->device != CONFIG_DEVICE_GPU};
-	if (size > 1 && t->master_weights)
-		return error_set(
-			err, STATUS_BAD_INPUT,
-			"training: master_weights: %s has gradients in BF16, but %u ranks add their gradients in "
-			"float32; use fp32 or one rank",
-			config_master_name(t->master_weights), size);
+	if (check_sum(c, size, err))
+		return err->status;
 	m->packs = c->place.step_packs ? c->place.step_packs : t->global_batch_size;
 	if (!m->packs)
 		m->packs = round * t->gradient_accumulation_steps;

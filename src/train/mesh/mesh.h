@@ -4,6 +4,7 @@
 #ifndef TRAIN_MESH_MESH_H
 #define TRAIN_MESH_MESH_H
 #include <stdbool.h>
+#include "model/tensor/tensor.h"
 #include "train/config/config.h"
 
 struct mesh {
@@ -15,6 +16,9 @@ struct mesh {
 	 */
 	bool each_pack;
 };
+
+/* The type of the gradient's numbers between ranks. */
+enum dtype mesh_travels(const struct config *c);
 
 /* The mesh of the configuration on its number of ranks. BAD_INPUT: the packs of a step cannot be divided
  * among the ranks, or their gradients cannot be added; the message names the settings. */

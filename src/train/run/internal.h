@@ -15,6 +15,14 @@
 #include "train/checkpoint/trainer_state.h"
 #include "train/step/stepper.h"
 
+struct train_saving {		    /* several ranks; equal on all but for `attempt` */
+	bool shared;		    /* all ranks write checkpoints together; false: rank 0 alone */
+	bool pending;		    /* the ranks write the shards of a checkpoint */
+	uint64_t done;		    /* the ranks that had written theirs at the end of the last step */
+	char attempt[17];	    /* rank 0: number of this process, for the names of temporary folders */
+	char folder[PATH_MAX + 64]; /* of the pending checkpoint */
+};
+
 struct train {
 	const struct train_job *job;
 	struct run_dir home;
@@ -24,6 +32,7 @@ struct train {
 	struct comm *comm; /* NULL: one rank */
 	struct mesh mesh;
 	bool stopping; /* several ranks: all have agreed to stop */
+	struct train_saving saving;
 	struct data *data;
 	struct stepper stepper;
 	struct host_params host_params; /* host copy of the trained parameters, for writing files */
@@ -98,6 +107,10 @@ enum status run_save(struct train *t, bool wait, struct error *err);
 /* UNAVAILABLE: the run directory was removed or is not writable. If the directory was moved, t->dir becomes
  * its new path. */
 enum status run_check_directory(struct train *t, struct error *err);
+bool run_has_moved(const struct train *t);
+/* Rank 0: the state of the run as JSON (owner: caller), and what a checkpoint is written from. */
+enum status run_state_now(struct train *t, json_t **state, struct error *err);
+struct checkpoint_source run_source(struct train *t, const json_t *state);
 /* Writes the adapter or the model, in the format that other programs read, to the run directory. */
 enum status run_export(struct train *t, struct error *err);
 /* -- several ranks (together.c); on one rank these do nothing, or what one rank needs -- */

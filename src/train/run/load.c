@@ -13,6 +13,7 @@
 #include "train/tuning/tuning_choices.h"
 #include "train/run/inputs.h"
 #include "train/run/internal.h"
+#include "train/run/shared_save.h"
 
 enum { NORM_SAMPLE = 1024, FORGET_ROWS = 32 };
 
@@ -321,10 +322,29 @@ static enum status open_rows(struct train *t, struct error *err)
 	st = mesh_of(&t->mesh, &t->config, err);
 	t->state.step_packs = t->mesh.packs;
 	if (!st)
-		st = data_open(&t->data, &t->config, &t->weights.shape, &t->mesh, t->job->log, err);
+		st = data_open(&t->data, &t->config, &t->weights.shape, &t->mesh, t->comm, t->job->log, err);
 	if (t->comm)
 		st = comm_agree(t->comm, st, err);
 	return st ? st : plan_steps(t, err);
+}
+
+/* The host copies from which checkpoints are written. */
+static enum status open_copies(struct train *t, struct error *err)
+{
+	struct host_part part;
+
+	if (t->stepper.model->params.border) /* rank 0 collects the states of all and writes them */
+		t->saving.shared = false;
+	host_part_of(&part, &t->config, &t->stepper.model->params);
+	return host_params_create(&t->host_params, &t->stepper.model->params, &t->stepper.back,
+				  t->saving.shared ? &part : NULL, err);
+}
+
+static enum status open_ranks(struct train *t, struct error *err)
+{
+	enum status st = run_comm_open(t, err);
+
+	return st ? st : run_saving_open(t, err);
 }
 
 static enum status open_device(struct train *t, struct error *err)
@@ -333,14 +353,19 @@ static enum status open_device(struct train *t, struct error *err)
 
 	if (!st)
 		st = stepper_create(&t->stepper, &t->weights.shape, &t->config, cpu_backend_threads(), err);
+	if (!st && t->earlier.manifest) {
+		const struct params *p = &t->stepper.model->params;
+		const struct params whole = p->border ? params_whole(p) : *p;
+
+		st = checkpoint_fits(&t->earlier, &whole, err);
+	}
 	if (!st)
 		st = take_choices(t, err);
 	if (!st)
 		st = run_comm_device(t, err);
 	if (!st)
 		stepper_join(&t->stepper, t->comm);
-	return st ? st
-		  : host_params_create(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
+	return st ? st : open_copies(t, err);
 }
 
 static enum status open_files(struct train *t, struct error *err)
@@ -356,7 +381,7 @@ enum status run_load(struct train *t, struct error *err)
 		const char *part;
 		enum status (*run)(struct train *, struct error *);
 	} parts[] = {
-		{"config", read_config},     {"ranks", run_comm_open},	     {"inputs", open_weights},
+		{"config", read_config},     {"ranks", open_ranks},	     {"inputs", open_weights},
 		{"rows", open_rows},	     {"device", open_device},	     {"weights", load_weights},
 		{"resume", load_checkpoint}, {"products", measure_products}, {"files", open_files},
 	};

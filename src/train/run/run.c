@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "model/gpu/backend.h"
 #include "train/run/internal.h"
+#include "train/run/shared_save.h"
 
 enum status run_fails(const struct train *t, const char *doing, enum status st, const struct error *why,
 		      struct error *err)
@@ -92,7 +93,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		st = prefetch_next_step(t, &f->wait_s, err);
 	t1 = clock_now_s();
 	if (!st &&
-	    !t->host_params.memory) /* the writer reads the parameters that the optimizer changes next */
+	    !t->host_params.copies) /* the writer reads the parameters that the optimizer changes next */
 		st = checkpoint_writer_wait(t->writer, err);
 	else if (!st)
 		checkpoint_writer_taken(t->writer);
@@ -113,6 +114,8 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	f->tuned_s = tuning_s(t) - tuned_s;
 	if (!st)
 		st = run_sum_step(t, f, &sum, err);
+	if (!st)
+		st = run_save_join(t, false, err);
 	f->loss = f->size.targets ? sum / (double)f->size.targets : 0;
 	f->step_s = clock_now_s() - t0;
 	add_tuning(t, f);
@@ -257,7 +260,7 @@ static enum status save(struct train *t, bool wait, struct error *err)
 	struct error why = {0};
 	enum status st = run_collect(t, &why);
 
-	if (!st && run_writes(t))
+	if (!st)
 		st = run_save(t, wait, &why);
 
 	return st ? fails_at(t, "checkpoint after step", t->state.step, st, &why, err) : STATUS_OK;
@@ -283,21 +286,16 @@ static bool is_finished(const struct train *t)
 	return t->state.step >= t->state.max_steps || (patience && t->state.worse >= patience);
 }
 
-static bool has_moved(const struct train *t)
-{
-	return strcmp(t->dir, t->job->dir) != 0;
-}
-
 static enum status moved_error(const struct train *t, struct error *err)
 {
 	return error_set(err, STATUS_UNAVAILABLE, "%s was moved to %s during the run", t->job->dir, t->dir);
 }
 
 /* After a move, the journal can no longer be written under its old path. Saves the state at the new path and
- * stops. A rank cannot collect what others hold without them, so then the last checkpoint stands. */
+ * stops. Several ranks first agree to stop, with the sums of the next step. */
 static enum status leave(struct train *t, struct error *err)
 {
-	enum status st = t->host_params.divided ? STATUS_OK : save(t, true, err);
+	enum status st = save(t, true, err);
 
 	return st ? st : moved_error(t, err);
 }
@@ -323,7 +321,7 @@ static enum status all_steps(struct train *t, struct error *err)
 			st = evaluate_and_save(t, err);
 		if (!st) /* do not compute steps that cannot be saved */
 			st = run_check_directory(t, err);
-		if (!st && has_moved(t))
+		if (!st && run_has_moved(t) && !t->comm)
 			return leave(t, err);
 	}
 	if (!st && t->state.step < t->state.max_steps && is_finished(t))
@@ -358,7 +356,7 @@ static enum status finish(struct train *t, struct error *err)
 		st = run_emit(t, "at", json_pack("{s:s}", "phase", "save"), err);
 	if (!st && t->state.step)
 		st = save(t, true, err);
-	if (!st && has_moved(t))
+	if (!st && run_has_moved(t))
 		return moved_error(t, err);
 	if (!st && run_stops(t))
 		return error_set_cause(

@@ -7,6 +7,7 @@
 #include "train/tuning/tuning_choices.h"
 #include "train/checkpoint/export.h"
 #include "train/run/internal.h"
+#include "train/run/shared_save.h"
 
 /* Adds the adapter to a checkpoint, next to the optimizer state. An adapter that is still zero is left out:
  * the first step of a warm-up changes nothing. In full fine-tuning the state already contains the
@@ -39,6 +40,11 @@ enum status run_check_directory(struct train *t, struct error *err)
 	return STATUS_OK;
 }
 
+bool run_has_moved(const struct train *t)
+{
+	return strcmp(t->dir, t->job->dir) != 0;
+}
+
 /* Called on the writer's thread. It must not read t->dir, which the main thread changes when the folder is
  * moved. */
 static enum status emit_saved(void *arg, const char *run, uint64_t step, struct error *err)
@@ -50,7 +56,7 @@ static enum status emit_saved(void *arg, const char *run, uint64_t step, struct 
 	return run_emit(t, "saved", json_pack("{s:I, s:s}", "step", (json_int_t)step, "path", path), err);
 }
 
-static json_t *state_now(struct train *t)
+enum status run_state_now(struct train *t, json_t **state, struct error *err)
 {
 	run_memory(t);
 	if (t->stepper.back.kind == BACKEND_GPU) {
@@ -58,41 +64,51 @@ static json_t *state_now(struct train *t)
 		t->state.chosen = tuning_choices_json(&t->stepper.back);
 	}
 	t->state.best_saved |= t->state.best_step == t->state.step;
-	return train_state_json(&t->state, &t->config.training);
+	*state = train_state_json(&t->state, &t->config.training);
+	return *state ? STATUS_OK
+		      : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					"no memory for a checkpoint");
 }
 
-/* Called on the writer's thread: fetches the parameters as they were when the checkpoint was started. */
+/* Called on the writer's thread: copies the parameters as they were when the checkpoint was started. */
 static enum status take_parameters(void *arg, struct error *err)
 {
 	struct train *t = arg;
 
-	return host_params_get_marked(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
+	return host_params_take(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
+}
+
+struct checkpoint_source run_source(struct train *t, const json_t *state)
+{
+	return (struct checkpoint_source){.run = t->dir,
+					  .step = t->state.step,
+					  .params = &t->host_params.taken,
+					  .state = state,
+					  .take = take_parameters,
+					  .more = write_adapter,
+					  .written = emit_saved,
+					  .arg = t};
 }
 
 /* Marks the parameters for the next checkpoint. The previous checkpoint must be written first, because both
  * use the same host copy. */
 static enum status mark_parameters(struct train *t, struct error *err)
 {
-	enum status st = t->host_params.memory ? checkpoint_writer_wait(t->writer, err) : STATUS_OK;
+	enum status st = t->host_params.copies ? checkpoint_writer_wait(t->writer, err) : STATUS_OK;
 
 	return st ? st : host_params_mark(&t->host_params, &t->stepper.back, err);
 }
 
-enum status run_save(struct train *t, bool wait, struct error *err)
+/* This rank writes everything. */
+static enum status save_alone(struct train *t, bool wait, struct error *err)
 {
-	json_t *state = state_now(t);
-	const struct checkpoint_source source = {.run = t->dir,
-						 .step = t->state.step,
-						 .params = &t->host_params.params,
-						 .state = state,
-						 .take = take_parameters,
-						 .more = write_adapter,
-						 .written = emit_saved,
-						 .arg = t};
-	enum status st = state ? run_check_directory(t, err)
-			       : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-						 "no memory for a checkpoint");
+	struct checkpoint_source source;
+	json_t *state = NULL;
+	enum status st = run_state_now(t, &state, err);
 
+	source = run_source(t, state);
+	if (!st)
+		st = run_check_directory(t, err);
 	if (!st)
 		st = mark_parameters(t, err);
 	if (!st)
@@ -101,6 +117,13 @@ enum status run_save(struct train *t, bool wait, struct error *err)
 	if (!st && wait)
 		st = checkpoint_writer_wait(t->writer, err);
 	return st;
+}
+
+enum status run_save(struct train *t, bool wait, struct error *err)
+{
+	if (t->saving.shared)
+		return run_save_shared(t, wait, err);
+	return run_writes(t) ? save_alone(t, wait, err) : STATUS_OK;
 }
 
 /* Replaces the last step's parameters in host memory by those of the best evaluation. If that checkpoint is
@@ -116,6 +139,8 @@ static enum status take_best(struct train *t, struct error *err)
 	    t->state.best_step == t->state.step)
 		return STATUS_OK;
 	if (checkpoint_open(&f, t->dir, t->state.best_step, &note, &why)) {
+		if (f.elsewhere)
+			text_addf(&note, "%s\n", why.text);
 		text_addf(&note,
 			  "the best checkpoint, of step %" PRIu64
 			  ", cannot be read; assay exports the last step, %" PRIu64 ", instead\n",

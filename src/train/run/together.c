@@ -5,7 +5,9 @@
 #include <string.h>
 #include "core/text/json_member.h"
 #include "train/mesh/comm_open.h"
+#include "train/mesh/mesh.h"
 #include "train/run/internal.h"
+#include "train/run/shared_save.h"
 
 bool run_writes(const struct train *t)
 {
@@ -33,6 +35,8 @@ enum status run_comm_open(struct train *t, struct error *err)
 
 enum status run_comm_device(struct train *t, struct error *err)
 {
+	if (t->comm)
+		t->comm->travels = mesh_travels(&t->config);
 	return t->comm && on_gpu(t) ? comm_nccl_device(t->comm, &t->stepper.back, err) : STATUS_OK;
 }
 
@@ -209,16 +213,17 @@ enum status run_share_params(struct train *t, struct error *err)
 
 /* -- sums -- */
 
-enum { FIGURES = 3 }; /* stop requests, FLOP, seconds of tuning */
+enum { FIGURES = 4 }; /* stop requests, FLOP, seconds of tuning, shards of a checkpoint that are written */
 
 /* `values`: the figures, then the loss of each pack of the step, or the sum of this rank's losses. */
 static void put_step(const struct train *t, const struct step_figures *f, double loss, double *values)
 {
 	const struct gradient_tree *tree = &t->stepper.tree;
 
-	values[0] = *t->job->stop != 0;
+	values[0] = *t->job->stop != 0 || (t->comm && run_has_moved(t));
 	values[1] = f->part.flop;
 	values[2] = f->tuned_s;
+	values[3] = run_save_done(t);
 	if (!t->mesh.each_pack)
 		values[FIGURES] = loss;
 	for (uint64_t i = 0; t->mesh.each_pack && i < tree->at; i++)
@@ -241,6 +246,7 @@ enum status run_sum_step(struct train *t, struct step_figures *f, double *loss, 
 		*loss += values[FIGURES + i];
 	f->part.flop = values[1];
 	f->tuned_s = values[2];
+	t->saving.done = (uint64_t)values[3];
 	t->stopping = t->stopping || values[0] > 0;
 	if (t->comm)
 		f->comm_s = t->comm->count.wait_s;

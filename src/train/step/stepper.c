@@ -232,6 +232,7 @@ static struct pass pass_of(struct stepper *s, const struct batch *b, uint64_t st
 		.saved = &s->saved,
 		.dropout_seed = s->seed + (step + 1) * 0x9e3779b97f4a7c15u,
 		.dropout = training && s->dropout > 0,
+		.forward_only = !training,
 	};
 }
 

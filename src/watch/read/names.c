@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Labels of processes: {"pid": N, "labels": {..}}. The first answer cannot block. A user database in the
- * network, or a process that is stuck, may block the others. Then the node ends this process and starts
- * another one.
+ * Labels of processes: {"pid": N, "labels": {..}}, and the jobs of GPUs that a prolog of Slurm wrote into
+ * files. The first answer cannot block. A user database in the network, or a process that is stuck, may block
+ * the others. Then the node ends this process and starts another one.
  */
 #include <ctype.h>
+#include <dirent.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,7 +17,7 @@
 #include "watch/read/reader.h"
 #include "watch/state.h"
 
-enum { CONTAINER_DIGITS = 64, CONTAINER_SHOWN = 12, FILE_MAX = 65536 };
+enum { CONTAINER_DIGITS = 64, CONTAINER_SHOWN = 12, FILE_MAX = 65536, JOBS_MAX = 256 };
 
 static void add_label(struct text *t, const char *name, const char *value)
 {
@@ -56,30 +58,59 @@ static void add_container(struct text *t, const char *cgroup)
 	}
 }
 
-/* Slurm: "/system.slice/slurmstepd.scope/job_1234/step_0" or "/slurm/uid_1000/job_1234". */
-static void add_job(struct text *t, const char *cgroup)
+/* The digits at the beginning. False: there are none. */
+static bool add_job(struct text *t, const char *text)
 {
-	const char *job = strstr(cgroup, "/job_");
 	char number[24];
 
-	if (!job || !isdigit((unsigned char)job[5]))
-		return;
-	text_copy(number, sizeof(number), job + 5);
+	if (!text || !isdigit((unsigned char)*text))
+		return false;
+	text_copy(number, sizeof(number), text);
 	number[strspn(number, "0123456789")] = '\0';
 	add_label(t, "hpc_job", number);
+	return true;
+}
+
+/* Slurm: "/system.slice/slurmstepd.scope/job_1234/step_0" or "/slurm/uid_1000/job_1234". */
+static const char *job_of_cgroup(const char *cgroup)
+{
+	const char *job = strstr(cgroup, "/job_");
+
+	return job ? job + strlen("/job_") : NULL;
+}
+
+/* A file of /proc/PID with texts that each end in a NUL. */
+static size_t read_texts(char *text, size_t size, const char *proc, const char *pid, const char *name)
+{
+	char path[PATH_MAX];
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s/%s", proc, pid, name);
+	f = fopen(path, "re");
+	n = f ? fread(text, 1, size - 1, f) : 0;
+	if (f)
+		fclose(f);
+	text[n] = '\0';
+	return n;
+}
+
+/* SLURM_JOB_ID of the process, where this user may read its environment and Slurm makes no cgroups. */
+static const char *job_of_environment(char *text, size_t size, const char *proc, const char *pid)
+{
+	static const char name[] = "SLURM_JOB_ID=";
+	size_t n = read_texts(text, size, proc, pid, "environ");
+
+	for (size_t at = 0; at < n; at += strlen(text + at) + 1)
+		if (!strncmp(text + at, name, strlen(name)))
+			return text + at + strlen(name);
+	return NULL;
 }
 
 static void add_command(struct text *t, char *text, const char *proc, const char *pid)
 {
-	char path[PATH_MAX];
-	FILE *f;
-	size_t n;
+	size_t n = read_texts(text, WATCH_TEXT_MAX + 1, proc, pid, "cmdline");
 
-	snprintf(path, sizeof(path), "%s/%s/cmdline", proc, pid);
-	f = fopen(path, "re");
-	n = f ? fread(text, 1, WATCH_TEXT_MAX, f) : 0;
-	if (f)
-		fclose(f);
 	while (n && !text[n - 1])
 		n--;
 	for (size_t i = 0; i < n; i++)
@@ -102,10 +133,10 @@ static void answer(const char *proc, const char *pid)
 		text[strcspn(text, "\n")] = '\0';
 		add_label(&t, "comm", text);
 	}
-	if (reader_text(text, sizeof(text), "%s/%s/cgroup", proc, pid)) {
+	if (reader_text(text, sizeof(text), "%s/%s/cgroup", proc, pid))
 		add_container(&t, text);
-		add_job(&t, text);
-	}
+	if (!add_job(&t, job_of_cgroup(text)))
+		add_job(&t, job_of_environment(text, sizeof(text), proc, pid));
 	send(&t);
 	snprintf(path, sizeof(path), "%s/%s", proc, pid);
 	begin(&t, pid);
@@ -123,13 +154,53 @@ static void answer(const char *proc, const char *pid)
 	text_release(&t);
 }
 
+const char *reader_job_files(void)
+{
+	const char *dir = getenv("DCGM_HPC_JOB_MAPPING_DIR");
+
+	return dir && *dir ? dir : NULL;
+}
+
+/* The jobs of a GPU: a line each, joined by commas. */
+static void add_jobs_of(struct text *t, const char *dir, const char *number)
+{
+	char text[JOBS_MAX], *save = NULL;
+	struct text jobs = {0};
+
+	if (!reader_text(text, sizeof(text), "%s/%s", dir, number))
+		return;
+	for (char *job = strtok_r(text, " \t\r\n", &save); job; job = strtok_r(NULL, " \t\r\n", &save))
+		text_addf(&jobs, "%s%s", jobs.size ? "," : "", job);
+	add_label(t, number, text_str(&jobs));
+	text_release(&jobs);
+}
+
+/* {"jobs": {"0": "17", ..}}: the files of the folder whose names are numbers of GPUs. */
+static void answer_jobs(const char *dir)
+{
+	struct text t = {0};
+	struct dirent *entry;
+	DIR *folder = dir ? opendir(dir) : NULL;
+
+	text_add(&t, "{\"jobs\":{");
+	while (folder && (entry = readdir(folder)))
+		if (*entry->d_name && strspn(entry->d_name, "0123456789") == strlen(entry->d_name))
+			add_jobs_of(&t, dir, entry->d_name);
+	if (folder)
+		closedir(folder);
+	send(&t);
+	text_release(&t);
+}
+
 int reader_names(const struct reader_spec *spec)
 {
 	char pid[16];
 
 	while (!*spec->stop && fgets(pid, sizeof(pid), stdin)) {
 		pid[strcspn(pid, "\n")] = '\0';
-		if (*pid && strspn(pid, "0123456789") == strlen(pid))
+		if (!strcmp(pid, "jobs"))
+			answer_jobs(reader_job_files());
+		else if (*pid && strspn(pid, "0123456789") == strlen(pid))
 			answer(spec->proc, pid);
 	}
 	return 0;

@@ -7,7 +7,7 @@
 #include "watch/read/reader.h"
 #include "watch/state.h"
 
-enum { NODE_PIDS_MAX = 1024 };
+enum { NODE_PIDS_MAX = 1024, NODE_JOBS_TEXT = 256 };
 
 /* A process that reads, with our ends of its pipes. */
 struct child {
@@ -43,6 +43,9 @@ struct node {
 	struct child source[WATCH_SOURCE_COUNT], names;
 	unsigned asked[NODE_PIDS_MAX]; /* processes whose names are asked for, in order */
 	unsigned asked_count;
+	char jobs[READER_GPUS_MAX][NODE_JOBS_TEXT]; /* of each GPU by its number, from files; "": none */
+	uint64_t jobs_ns;			    /* when they are asked for again */
+	bool jobs_asked;
 	uint64_t beat_ns, wall_ns, lifeline_ns;
 	bool nameless; /* NVML's process numbers are not those of this PID namespace */
 };
@@ -67,6 +70,6 @@ void reader_child_release(struct child *c);
 /* Questions about processes. */
 void names_ask(struct node *n, unsigned pid);
 void names_turn(struct node *n, uint64_t now_ns);
-/* Job and container of a GPU are those of its processes. */
+/* Container and job of a GPU are those of its processes; the job is that of its file where there is one. */
 void names_set_gpu(struct node *n, uint32_t gpu);
 #endif

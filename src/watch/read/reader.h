@@ -38,8 +38,12 @@ int reader_gpu(const struct reader_spec *spec);
 int reader_host(const struct reader_spec *spec);
 int reader_ports(const struct reader_spec *spec);
 int reader_runs(const struct reader_spec *spec);
-/* Answers "PID" lines on stdin with labels of these processes, one JSON object a line. */
+/* Answers "PID" lines on stdin with labels of these processes, and "jobs" with the jobs of all GPUs, one JSON
+ * object a line. */
 int reader_names(const struct reader_spec *spec);
+/* The folder in which a prolog writes the jobs of GPU 0 into the file "0", as for dcgm-exporter; NULL: none
+ * is given (DCGM_HPC_JOB_MAPPING_DIR). */
+const char *reader_job_files(void);
 
 /* The rounds of a source: one each interval, and every slow seconds one with the SLOW rows. */
 struct reader_rounds {

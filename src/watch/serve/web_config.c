@@ -242,13 +242,15 @@ static enum status read_http(const struct reading *r, const struct tree *http)
 {
 	static const char *const keys[] = {"http2", "headers", NULL};
 	enum status st = check_map(r, http, "http_server_config");
-	bool http2 = false; /* assay speaks HTTP/1.1; every client of HTTP/2 does too */
+	bool http2 = false;
 
 	if (!http || st)
 		return st;
 	st = tree_check_keys(http, keys, r->err);
 	if (!st)
 		st = tree_bool(http, "http2", &http2, r->err);
+	if (!st && http2 && r->c->key) /* without TLS, Prometheus' own server has no HTTP/2 either */
+		r->c->http2_line = tree_get(http, "http2")->line;
 	return st ? st : read_headers(r, tree_get(http, "headers"));
 }
 

@@ -22,6 +22,9 @@ struct web_config {
 	struct web_user user[WEB_USERS_MOST];
 	size_t user_count;
 	char *header[WEB_HEADERS]; /* values by web_header_name; NULL: not sent */
+	/* the line that asks for HTTP/2 over TLS; 0: none. It is not served, and every client of it speaks
+	 * HTTP/1.1 too, so this is worth a warning and no error. */
+	int http2_line;
 };
 
 /* Reads the file and the files that it names; relative paths start at its folder. BAD_INPUT: file, line and

@@ -23,18 +23,20 @@ codes=$({ { mpirun -n 8 --map-by ppr:4:node --bind-to none --oversubscribe --hos
         case $line in
         (*'rank '[1-9]*' ended with exit code 1') echo 102 ;;
         (*'rank '[1-9]*' ended with exit code 64') echo 103 ;;
+        (*'rank '[1-9]*' ended with exit code 75') echo 100 ;;
         (*'rank '[1-9]*' ended with exit code '*) echo 101 ;;
         esac
     done; }; } 4>&1)
 told=0
 for code in ${codes:-101}; do
-    case $code in 0|10[123]|11[123]) ;; *) code=101 ;; esac
+    case $code in 0|10[0-3]|11[0-3]) ;; *) code=101 ;; esac
     [ $code -le $told ] || told=$code
 done
-# ranks exit with 101, 102 and 103 for 2, 1 and 64; rank 0 of a team that has joined with 111, 112
-# and 113; any other code comes from the program that started the ranks: inconclusive
+# ranks exit with 100, 101, 102 and 103 for 75, 2, 1 and 64; rank 0 of a team that has joined with 110
+# to 113; any other code comes from the program that started the ranks: inconclusive
 case $told in
 0) exit 0 ;;
+100|110) exit 75 ;;
 102|112) exit 1 ;;
 103|113) exit 64 ;;
 *) exit 2 ;;

@@ -38,10 +38,11 @@ export SLURM_EXIT_ERROR=2
 # --gpu-bind=none: ranks must see each other's GPUs; each rank selects its own by its local rank
 # --kill-on-bad-exit=0 --wait=0: the loss of one rank must not end the others before they close their journals
 srun --mpi=none --cpu-bind=none --gpu-bind=none --kill-on-bad-exit=0 --wait=0 /opt/assay/assay __ranks --tell -- check quick
-# ranks exit with 101, 102 and 103 for 2, 1 and 64; rank 0 of a team that has joined with 111, 112
-# and 113; any other code comes from the program that started the ranks: inconclusive
+# ranks exit with 100, 101, 102 and 103 for 75, 2, 1 and 64; rank 0 of a team that has joined with 110
+# to 113; any other code comes from the program that started the ranks: inconclusive
 case $? in
 0) exit 0 ;;
+100|110) exit 75 ;;
 102|112) exit 1 ;;
 103|113) exit 64 ;;
 *) exit 2 ;;

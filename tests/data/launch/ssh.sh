@@ -18,13 +18,14 @@ code=0
 for pid in $pids; do
     wait "$pid"
     told=$?
-    case $told in 0|10[123]|11[123]) ;; 1) told=102 ;; 64) told=103 ;; *) told=101 ;; esac
+    case $told in 0|10[0-3]|11[0-3]) ;; 1) told=102 ;; 64) told=103 ;; 75) told=100 ;; *) told=101 ;; esac
     [ $told -le $code ] || code=$told
 done
-# ranks exit with 101, 102 and 103 for 2, 1 and 64; rank 0 of a team that has joined with 111, 112
-# and 113; any other code comes from the program that started the ranks: inconclusive
+# ranks exit with 100, 101, 102 and 103 for 75, 2, 1 and 64; rank 0 of a team that has joined with 110
+# to 113; any other code comes from the program that started the ranks: inconclusive
 case $code in
 0) exit 0 ;;
+100|110) exit 75 ;;
 102|112) exit 1 ;;
 103|113) exit 64 ;;
 *) exit 2 ;;

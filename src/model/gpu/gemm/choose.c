@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chooses how the GEMMs of generation run, before there are requests: cuBLASLt's candidates, and assay's own
- * kernels for weights in E4M3. The first candidate is often 10 % slower than the best one.
+ * Chooses how the GEMMs of generation run, before there are requests: by one of cuBLASLt's candidates, or by
+ * assay's own kernels. The first candidate is often 10 % slower than the best one.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 /* Each way runs about RUN_S long, twice. MANY_ROWS: GEMMs that are limited by arithmetic; the candidates
  * differ less there. */
 enum { CANDIDATES = 8, CANDIDATES_MANY = 4, MANY_ROWS = 512, ROUNDS = 2, TIMES_MOST = 12 };
-enum { WAYS_MOST = FEW_ROWS_WAYS_MOST, FEW = 8 };
-static const double run_s = 250e-6, bytes_per_s = 3e12, flop_per_s = 6e14;
+enum { WAYS_MOST = CANDIDATES + FEW_ROWS_WAYS_MOST, FEW = 8 };
+static const double run_s = 250e-6, bytes_per_s = 3e12, flop_per_s = 6e14, worth_again = 1.2;
 
 void gemm_choices_release(struct gemm_choices **c)
 {
@@ -136,7 +136,8 @@ struct group {
 	double seconds[WAYS_MOST];
 	unsigned ways;
 	const struct gemm_way *running;
-	struct gemm_plan *plan; /* whose candidates are the ways; NULL if the weights are E4M3 */
+	struct gemm_plan *plan; /* whose candidates are the first ways; NULL if the weights are E4M3 */
+	unsigned candidates;
 };
 
 static bool is_in_group(const struct gemm_use *a, const struct gemm_use *b)
@@ -155,9 +156,11 @@ static enum status run_next(void *arg, struct error *err)
 	struct gemm_plan *plan;
 	enum status st;
 
-	if (p->plan) {
+	if (p->running < p->way + p->candidates) {
 		st = gemm_plans_find(p->back, &u->g, &plan, &o, err);
-		return st ? st : matmul_plan_enqueue(plan->plan, &o, gpu_of(p->back)->stream, err);
+		if (!st)
+			st = matmul_plan_enqueue(plan->plan, &o, gpu_of(p->back)->stream, err);
+		return st || !u->h.rows ? st : p->back->ops->swiglu(p->back, u->g.d, u->h, err);
 	}
 	return few_rows_run(p->back, &u->g, &u->h, p->running, err);
 }
@@ -171,6 +174,24 @@ static int times_of(const struct gemm *m)
 	return (int)fmin(fmax(run_s / s, 2), TIMES_MOST);
 }
 
+/* The fastest of the first `count` ways. */
+static unsigned fastest(const struct group *p, unsigned count)
+{
+	unsigned best = 0;
+
+	for (unsigned i = 1; i < count; i++)
+		best = p->seconds[i] < p->seconds[best] ? i : best;
+	return best;
+}
+
+/* A way that was much slower than another one is not timed again. */
+static bool is_hopeless(const struct group *p, unsigned i)
+{
+	const double best = p->seconds[fastest(p, p->ways)];
+
+	return best > 0 && p->seconds[i] > worth_again * best;
+}
+
 /* UNSUPPORTED is not an error, unless it is the way that runs anyway. */
 static enum status time_way(struct group *p, unsigned i, struct error *err)
 {
@@ -178,10 +199,10 @@ static enum status time_way(struct group *p, unsigned i, struct error *err)
 	enum status st = STATUS_OK;
 	double seconds = 0;
 
-	if (isinf(p->seconds[i]))
+	if (isinf(p->seconds[i]) || is_hopeless(p, i))
 		return STATUS_OK;
 	p->running = &p->way[i];
-	if (p->plan)
+	if (i < p->candidates)
 		st = matmul_plan_select(p->plan->plan, i, &why);
 	if (!st)
 		st = gpu_time(p->back, run_next, p, times_of(&p->use[0]->g), &seconds, &why);
@@ -210,21 +231,20 @@ static enum status list_ways(struct group *p, struct error *err)
 		st = matmul_plan_candidates(p->plan->plan, wanted, err);
 	if (st)
 		return st;
-	p->ways = matmul_plan_count(p->plan->plan);
-	for (unsigned i = 0; i < p->ways; i++)
+	p->candidates = matmul_plan_count(p->plan->plan);
+	for (unsigned i = 0; i < p->candidates; i++)
 		matmul_plan_algorithm(p->plan->plan, i, p->way[i].words);
+	p->ways = p->candidates + few_rows_ways(gpu_of(p->back), m, &p->use[0]->h, p->way + p->candidates);
 	return STATUS_OK;
 }
 
 static enum status keep_best(struct group *p, struct error *err)
 {
 	struct gemm_choices *c = gpu_of(p->back)->choices;
+	const unsigned best = fastest(p, p->ways), candidate = fastest(p, p->candidates);
 	struct gemm_choice *one;
-	unsigned best = 0;
 	enum status st = grow((void **)&c->choice, &c->room, c->count, sizeof(*c->choice), err);
 
-	for (unsigned i = 1; i < p->ways; i++)
-		best = p->seconds[i] < p->seconds[best] ? i : best;
 	if (st)
 		return st;
 	one = &c->choice[c->count++];
@@ -235,10 +255,10 @@ static enum status keep_best(struct group *p, struct error *err)
 		return STATUS_OK;
 	p->plan->tuned = true;
 	p->plan->recalled = false;
-	p->plan->chosen = best;
-	p->plan->seconds = p->seconds[best];
+	p->plan->chosen = candidate;
+	p->plan->seconds = p->seconds[candidate];
 	p->plan->first_seconds = p->seconds[0];
-	return matmul_plan_select(p->plan->plan, best, err);
+	return matmul_plan_select(p->plan->plan, candidate, err);
 }
 
 static enum status choose(struct group *p, struct error *err)

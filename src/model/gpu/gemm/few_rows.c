@@ -10,7 +10,7 @@
 #include "model/tensor/matrix.h"
 
 /* Rows up to which own kernels run unless timing chose something else. */
-enum { OWN_ROWS = 64, FETCH_WAYS = 3 /* ways to fetch weights that are timed */ };
+enum { OWN_ROWS = 64, FETCH_WAYS = 2 /* ways to fetch weights that are timed */ };
 
 enum status few_rows_open(struct gpu_state *g, struct error *err)
 {
@@ -49,14 +49,18 @@ static struct skinny_problem problem_of(const struct gemm *m, const struct mat *
 	};
 }
 
+bool few_rows_can(const struct gpu_state *g, const struct gemm *m)
+{
+	return g->skinny && !m->trans_a && m->trans_b && m->alpha == 1 && (m->beta == 0 || m->beta == 1) &&
+	       m->a.dtype == DTYPE_BF16 && m->d.dtype == DTYPE_BF16 && m->d.rows && m->b.rows <= UINT32_MAX &&
+	       (!m->bias.rows || m->bias.dtype == DTYPE_BF16);
+}
+
 bool few_rows_take(const struct gpu_state *g, const struct gemm *m)
 {
 	const bool is_e4m3 = m->b.dtype == DTYPE_E4M3 && mat_has_row_scales(&m->b);
 
-	return g->skinny && (is_e4m3 || (g->options.invariant && m->b.dtype == DTYPE_BF16)) && !m->trans_a &&
-	       m->trans_b && m->alpha == 1 && (m->beta == 0 || m->beta == 1) && m->a.dtype == DTYPE_BF16 &&
-	       m->d.dtype == DTYPE_BF16 && m->d.rows && m->b.rows <= UINT32_MAX &&
-	       (!m->bias.rows || m->bias.dtype == DTYPE_BF16);
+	return (is_e4m3 || (g->options.invariant && m->b.dtype == DTYPE_BF16)) && few_rows_can(g, m);
 }
 
 /* Launches of at most `most` rows each. Without a choice (NULL) it is a function of the shape. */
@@ -149,10 +153,10 @@ enum status few_rows_run(struct backend *back, const struct gemm *m, const struc
 
 	/* Rows that must not depend on their number are never quantized: their kind is one for all numbers.
 	 */
+	if (m->b.dtype == DTYPE_BF16)
+		return run_own(back, m, h, SKINNY_ROWS_MOST, way ? &way->own : NULL, err);
 	if (gpu_of(back)->options.invariant)
-		return run_own(back, m, h,
-			       m->b.dtype == DTYPE_E4M3 ? SKINNY_MIXED_ROWS_MOST : SKINNY_ROWS_MOST, NULL,
-			       err);
+		return run_own(back, m, h, SKINNY_MIXED_ROWS_MOST, NULL, err);
 	if (m->a.e4m3 && m->a.e4m3->cols == m->a.cols) {
 		quantized.a = *m->a.e4m3;
 		quantized.a.rows = m->a.rows;
@@ -167,47 +171,52 @@ enum status few_rows_run(struct backend *back, const struct gemm *m, const struc
 	return st;
 }
 
+/* Activations beside E4M3 weights as they are when the own kernels read them. */
+static struct gemm quantized(const struct gemm *m)
+{
+	struct gemm q = *m;
+
+	if (m->b.dtype != DTYPE_E4M3)
+		return q;
+	q.a.dtype = DTYPE_E4M3;
+	q.a.ld = q.a.cols;
+	q.a.scales = scales_of_rows(m->b.scales.data, m->a.cols); /* any address */
+	return q;
+}
+
 unsigned few_rows_ways(const struct gpu_state *g, const struct gemm *m, const struct mat *h,
 		       struct gemm_way out[FEW_ROWS_WAYS_MOST])
 {
+	const bool is_taken = few_rows_take(g, m);
 	struct skinny_choice own[SKINNY_CHOICES_MOST];
-	struct gemm quantized = *m;
 	unsigned count = 0, choices = 0;
+	struct error ignored = {0};
 
-	if (g->options.invariant)
+	if (g->options.invariant || (!is_taken && (!few_rows_can(g, m) || m->b.dtype != DTYPE_BF16)))
 		return 0;
-	quantized.a.dtype = DTYPE_E4M3;
-	quantized.a.ld = quantized.a.cols;
-	quantized.a.scales = scales_of_rows(m->b.scales.data, m->a.cols); /* any address */
 	if (m->d.rows <= SKINNY_ROWS_MOST) {
-		const struct skinny_problem p = problem_of(&quantized, h, 0, m->d.rows);
+		const struct gemm q = quantized(m);
+		const struct skinny_problem p = problem_of(&q, h, 0, m->d.rows);
 
-		choices = skinny_choices(g->skinny, &p, own);
+		if (is_taken || !skinny_check(&p, &ignored))
+			choices = skinny_choices(g->skinny, &p, own);
 	}
 	for (unsigned i = 0; i < FEW_ROWS_OWN_MOST && i / FETCH_WAYS < choices; i++) {
 		out[count] = (struct gemm_way){.engine = GEMM_OWN, .own = own[i / FETCH_WAYS]};
-		out[count].own.short_fetch = i % FETCH_WAYS == 1;
-		out[count++].own.keep = i % FETCH_WAYS == 2;
+		out[count++].own.short_fetch = i % FETCH_WAYS == 0;
 	}
-	if (!g->no_e4m3_library)
+	if (is_taken && !g->no_e4m3_library)
 		out[count++] = (struct gemm_way){.engine = GEMM_LIBRARY};
 	return count;
 }
 
 enum status gpu_gemm_swiglu(struct backend *back, const struct gemm *m, struct mat h, struct error *err)
 {
-	struct gpu_state *g = gpu_of(back);
-	const double before = back->cost.flop;
+	const bool is_fused = !m->bias.rows && m->beta == 0;
 	enum status st;
 
-	if (!few_rows_take(g, m) || m->bias.rows || m->beta != 0) {
-		st = gpu_gemm(back, m, err);
-		return st ? st : back->ops->swiglu(back, m->d, h, err);
-	}
-	st = gemm_watch(g, m, &h, err);
-	cost_gemm(back, m);
-	cost_touch(back, &h, 3);
-	if (!st)
-		st = gpu_part_flop(back, GPU_PART_THIN, before, err);
-	return st ? st : few_rows_run(back, m, &h, gemm_chosen(g, m), err);
+	if (is_fused)
+		return gemm_run(back, m, &h, err);
+	st = gpu_gemm(back, m, err);
+	return st ? st : back->ops->swiglu(back, m->d, h, err);
 }

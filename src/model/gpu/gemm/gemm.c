@@ -319,19 +319,29 @@ enum status gemm_plans_run(struct backend *back, const struct gemm *g, double be
 	return st ? st : matmul_plan_enqueue(planned->plan, &o, gpu->stream, err);
 }
 
-enum status gpu_gemm(struct backend *back, const struct gemm *g, struct error *err)
+enum status gemm_run(struct backend *back, const struct gemm *g, const struct mat *h, struct error *err)
 {
-	const struct mat none = {0};
+	struct gpu_state *gpu = gpu_of(back);
 	const double before = back->cost.flop;
-	enum status st = gemm_watch(gpu_of(back), g, &none, err);
+	const struct gemm_way *way = gemm_chosen(gpu, g);
+	enum status st = gemm_watch(gpu, g, h, err);
 
 	cost_gemm(back, g);
 	if (st)
 		return st;
-	if (gpu_takes_fp8(g))
-		return gpu_gemm_fp8(back, g, before, err);
-	if (!few_rows_take(gpu_of(back), g))
-		return gemm_plans_run(back, g, before, err);
-	st = gpu_part_flop(back, GPU_PART_THIN, before, err);
-	return st ? st : few_rows_run(back, g, &none, gemm_chosen(gpu_of(back), g), err);
+	if (few_rows_take(gpu, g) || (way && way->engine == GEMM_OWN && few_rows_can(gpu, g))) {
+		if (h->rows)
+			cost_touch(back, h, 3);
+		st = gpu_part_flop(back, GPU_PART_THIN, before, err);
+		return st ? st : few_rows_run(back, g, h, way, err);
+	}
+	st = gpu_takes_fp8(g) ? gpu_gemm_fp8(back, g, before, err) : gemm_plans_run(back, g, before, err);
+	return st || !h->rows ? st : back->ops->swiglu(back, g->d, *h, err);
+}
+
+enum status gpu_gemm(struct backend *back, const struct gemm *g, struct error *err)
+{
+	const struct mat none = {0};
+
+	return gemm_run(back, g, &none, err);
 }

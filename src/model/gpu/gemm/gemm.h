@@ -65,6 +65,9 @@ void gemm_plans_key(char out[160], const struct matmul_shape *s);
  * shape tries again. */
 enum status gemm_plans_tune(struct backend *back, struct gemm_plan *p, const struct gemm *g,
 			    const struct matmul_operands *o, struct error *err);
+/* Runs a GEMM the way that was chosen for it. h: matrix of rows 0, or the result of SwiGLU, which then
+ * follows. */
+enum status gemm_run(struct backend *back, const struct gemm *g, const struct mat *h, struct error *err);
 /* Runs a GEMM by cuBLASLt. before: back->cost.flop without its cost. With weights in E4M3, a is E4M3 too. */
 enum status gemm_plans_run(struct backend *back, const struct gemm *g, double before, struct error *err);
 /* The plan of a GEMM, made if it is new, and its operands. */
@@ -80,13 +83,17 @@ void gemm_choices_release(struct gemm_choices **c);
 /* The largest power of two up to 256 that divides the addresses of all operands. */
 unsigned gemm_alignment(const struct gemm *g);
 
-/* GEMMs by assay's own kernels (few_rows.c). h: matrix of rows 0, or the result of SwiGLU. */
+/* GEMMs by assay's own kernels (few_rows.c). h: matrix of rows 0, or the result of SwiGLU. few_rows_can:
+ * whether they can compute a GEMM of any form of weights in BF16 or E4M3. few_rows_take: whether it runs by
+ * few_rows_run in any case. Others in BF16 do if timing chose so. */
+bool few_rows_can(const struct gpu_state *g, const struct gemm *m);
 bool few_rows_take(const struct gpu_state *g, const struct gemm *m);
 /* Without a way (NULL) it is a function of the shape. */
 enum status few_rows_run(struct backend *back, const struct gemm *m, const struct mat *h,
 			 const struct gemm_way *way, struct error *err);
-/* The ways that are worth timing for a GEMM that few_rows_take. Returns their number; 0: it has one. */
-enum { FEW_ROWS_OWN_MOST = 12, FEW_ROWS_WAYS_MOST = FEW_ROWS_OWN_MOST + 1 };
+/* The ways that are worth timing for a GEMM: of those that few_rows_take the library's too, of others in BF16
+ * only those of own kernels. Returns their number; 0: it has one, or own kernels do not support it. */
+enum { FEW_ROWS_OWN_MOST = 16, FEW_ROWS_WAYS_MOST = FEW_ROWS_OWN_MOST + 1 };
 unsigned few_rows_ways(const struct gpu_state *g, const struct gemm *m, const struct mat *h,
 		       struct gemm_way out[FEW_ROWS_WAYS_MOST]);
 /* Removes the plans from number `count` on. None of them may be enqueued. */

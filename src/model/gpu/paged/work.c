@@ -5,7 +5,9 @@
 enum {
 	COST_UNIT = 16, /* queries, and joining the warps' results */
 	LEAST = 8,	/* tiles that are worth a block of their own: one for each warp */
-	LEFT_OVER = 4	/* tiles that are not worth a second unit */
+	LEFT_OVER = 4,	/* tiles that are not worth a second unit */
+	COST_JOIN = 72, /* joining a range's parts delays the grid by about 5 us on an H200 */
+	TRIALS = 4	/* limits of a block's cost that are tried if all ranges stay whole */
 };
 
 /* A range of columns of one sequence and KV head, with all keys that it sees. */
@@ -22,6 +24,7 @@ struct dividing {
 	uint32_t at;	   /* present block */
 	uint32_t places;   /* partial results in use */
 	int64_t budget;	   /* mean cost of a block */
+	int64_t limit;	   /* most cost of a block, if all ranges stay whole */
 };
 
 static uint32_t group_of(const struct paged_work *w)
@@ -200,6 +203,51 @@ static enum status take_evenly(struct dividing *d, struct range x, struct error 
 	return st ? st : join_units(d, first, err);
 }
 
+/* -- whole ranges -- */
+
+static enum status count_whole(struct dividing *d, struct range x, struct error *err)
+{
+	const int64_t cost = cost_of(&x, x.tiles);
+
+	(void)err;
+	if (d->left < cost) {
+		d->at = cost > d->limit ? d->w->blocks : d->at + 1;
+		d->left = d->limit;
+	}
+	d->left -= cost;
+	return STATUS_OK;
+}
+
+static enum status take_whole(struct dividing *d, struct range x, struct error *err)
+{
+	if (d->left < cost_of(&x, x.tiles)) {
+		d->w->block[++d->at] = (uint32_t)d->w->count;
+		d->left = d->limit;
+	}
+	return put_unit(d, &x, 0, x.tiles, err);
+}
+
+/* Sets the limit to the least one that was tried and suffices; 0: it takes less time to divide ranges. */
+static enum status find_limit(struct dividing *d, const struct paged_work_rows *r, struct error *err)
+{
+	int64_t less = d->budget, most = d->budget + COST_JOIN;
+	enum status st = STATUS_OK;
+
+	for (int i = 0; !st && i < TRIALS; i++) {
+		struct dividing trial = {.w = d->w, .limit = i ? (less + most) / 2 : most};
+
+		trial.left = trial.limit;
+		st = each_range(&trial, r, count_whole, err);
+		if (trial.at < d->w->blocks)
+			d->limit = most = trial.limit;
+		else if (i)
+			less = trial.limit;
+		else
+			return st;
+	}
+	return st;
+}
+
 /* -- batch-invariant -- */
 
 /* Each split is a unit only if the range is more than a block's work, and partial results are left. */
@@ -253,8 +301,15 @@ enum status paged_work_fill(struct paged_work *w, const struct paged_work_rows *
 	w->count = 0;
 	w->block[0] = 0;
 	d.budget = d.remaining / w->blocks;
-	open_block(&d);
-	st = each_range(&d, r, w->invariant ? take_splits : take_evenly, err);
+	if (!w->invariant)
+		st = find_limit(&d, r, err);
+	if (st)
+		return st;
+	if (d.limit)
+		d.left = d.limit;
+	else
+		open_block(&d);
+	st = each_range(&d, r, w->invariant ? take_splits : d.limit ? take_whole : take_evenly, err);
 	while (!st && d.at < w->blocks)
 		w->block[++d.at] = (uint32_t)w->count;
 	if (!st)

@@ -3,7 +3,8 @@
  * Division of paged attention's work among the blocks of a grid (kernel/paged/attention.h). Pure: no device.
  *
  * Normally all blocks get about the same work: the keys of the sequences, one after the other, are cut where
- * a block has enough. So a block has at most two ranges of columns that it shares with others. In
+ * a block has enough. So a block has at most two ranges of columns that it shares with others. Nothing is cut
+ * if the longest block then takes less time than joining the parts. In
  * batch-invariant mode keys are joined in splits of PAGED_SPLIT keys, whoever computes them. So a row's
  * result depends only on its position.
  */
