@@ -5,6 +5,7 @@ set -eu
 # For tests and tools, sorted.
 meant_for_tests() {
 	cat << LIST
+collective_table_gathers the messages that a comparison of collectives costs
 engine_check the engine's tables against themselves
 engine_finish the end of a request at a stop string
 gguf_parse one file's bytes, for the fuzzer

@@ -124,7 +124,7 @@ gather() { # NAME
 	fi
 }
 
-threaded="cpu_pool grammar load_content machine run_ranks team_links train_checkpoint train_comm_mpi train_findings train_sampler train_tokenised vendor_nvml watch_serve"
+threaded="cpu_pool grammar load_content machine run_ranks team_links train_checkpoint train_collective_table train_comm_mpi train_findings train_sampler train_tokenised vendor_nvml watch_serve"
 # One build after the other, beside the tests; how each went is a file that its tests wait for. They are not optimised, but for threads, whose
 # tests compute for long; and what is for a debugger is left out but for lines: the compiler takes two to four times as long otherwise.
 build_all() {
@@ -137,7 +137,7 @@ build_all() {
 	plain="-Ddebug=false -Doptimization=0 -Dc_args=-g1"
 	# shellcheck disable=SC2086
 	made build_in build-asan "all meson-test-prereq" $plain -Db_sanitize=address,undefined -Db_lundef=false
-	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1 src/serve/libassay-http.so" $plain -Doptimization=g \
+	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1 src/serve/libassay-http.so mpi_ranks_prereq" $plain -Doptimization=g \
 		-Db_sanitize=thread -Db_lundef=false -Dplot=disabled -Darchive=disabled -Dscreen=disabled
 	export CC=clang
 	[ $fuzz = no ] || made build_in build-fuzz fuzzers $plain -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled -Dscreen=disabled
@@ -156,9 +156,9 @@ threads_and_fuzz() {
 	if [ $tsan = yes ]; then
 		await build-tsan
 		# shellcheck disable=SC2086
-		run build-tsan "threads under TSan" --suite unit $threaded
+		run build-tsan "threads and ranks under TSan" --suite unit --suite ranks $threaded mpi_train_sanitized
 	else
-		left_out "threads under TSan" "${CC:-cc} makes no program with -fsanitize=thread that starts here"
+		left_out "threads and ranks under TSan" "${CC:-cc} makes no program with -fsanitize=thread that starts here"
 	fi
 	if [ $fuzz = yes ]; then
 		await build-fuzz
@@ -211,6 +211,7 @@ campaigns() {
 	campaign clean_runs build/src/assay . "${LONG_RUNS:-20}" # first, while nothing else runs
 	campaign train_kills build/src/assay . "${LONG_KILLS:-1000}"
 	campaign team_kills build/src/assay . "${LONG_KILLS:-1000}"
+	campaign train_faults build . "${LONG_FAULTS:-40}"
 	campaign serve_connections build . "${LONG_CONNECTIONS:-10000}"
 	campaign exporter build . 30
 	campaign watch_cost build . "${LONG_WATCH:-60}"

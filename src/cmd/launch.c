@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include "cmd/command.h"
 #include "cmd/launch_command.h"
+#include "cmd/launch_restart.h"
 #include "cmd/list.h"
 #include "cmd/shared/counts.h"
 #include "cmd/shared/show.h"
@@ -11,7 +12,6 @@
 #include "launch/route.h"
 #include "launch/start.h"
 #include "launch/rank_exit.h"
-#include "launch/ssh_command.h"
 
 struct launch_opts {
 	uint32_t how, nodes, restarts;
@@ -20,7 +20,7 @@ struct launch_opts {
 	bool derive, mpi, print, wait, exports;
 };
 
-enum { HOW_AUTO = 0, CPU_RANKS = 4, LOCAL_RANKS_MAX = 1024, ANSWER_MS = 20000 };
+enum { HOW_AUTO = 0, CPU_RANKS = 4, LOCAL_RANKS_MAX = 1024 };
 
 #define X(id, name, text) name,
 static const char *const hows[] = {"auto", LAUNCH_HOWS(X) NULL};
@@ -51,8 +51,8 @@ static const struct opt opts[] = {
 	OPT_ROW(struct launch_opts, script, .name = "script", .shown = "FILE",
 		.help = "Slurm: save the job script to FILE, also with --print"),
 	OPT_ROW(struct launch_opts, restarts, .name = "restarts", .also = "max-restarts", .max = 1000,
-		.help = "train: if a rank, a node or mpirun is lost, start the ranks again, at most this often; the run continues "
-			"from its newest checkpoint, without hosts that do not answer"),
+		.help = "train: start lost ranks again, at most this often. The run continues from its newest checkpoint, without "
+			"hosts that do not answer"),
 	OPT_ROW(struct launch_opts, env, .name = "env", .also = "export", .shown = "WORDS",
 		.help = "environment variables for all ranks: NAME=value words, separated by blanks"),
 	OPT_ROW(struct launch_opts, derive, .name = "derive", .preset = "true",
@@ -393,118 +393,28 @@ static enum status print(const struct filled *f, const struct launch_opts *o, st
 	return st;
 }
 
-/* With --restarts the command is one that continues its run if there is one. */
-static enum status take_restarts(struct filled *f, const struct launch_opts *o, struct error *err)
-{
-	struct launch_plan *p = &f->plan;
-	const char *again = p->again;
-	size_t n = 0;
+/* A start of the ranks, for launch_restart. */
+struct starting_again {
+	const struct filled *f;
+	const struct launch_opts *o;
+	const struct command_context *c;
+};
 
-	if (!o->restarts)
-		return STATUS_OK;
-	if (!launch_words_saves(&p->words))
-		return error_set(err, STATUS_BAD_INPUT, "--restarts works only with train, not with %s",
-				 p->words.word[0]);
-	if (p->how == LAUNCH_SLURM)
-		return error_set(
-			err, STATUS_BAD_INPUT,
-			"--restarts does not work with --how slurm: Slurm queues the job again by itself");
-	if (!again)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "--restarts does not work with these options of train");
-	if (strstr(again, "--out"))
-		return error_set(
-			err, STATUS_BAD_INPUT,
-			"--restarts needs a run directory: give train --out DIR, or training: output_dir");
-	text_copy(f->again, sizeof(f->again), again + strspn(again, " "));
-	for (size_t i = 0; i < p->words.count; i++)
-		f->words[n++] = p->words.word[i];
-	if (*f->again)
-		f->words[n++] = f->again;
-	p->words = (struct opt_words){f->words, n};
-	return STATUS_OK;
+static enum status start_ranks(void *arg, int *code, struct error *err)
+{
+	const struct starting_again *s = arg;
+
+	return start(s->f, s->o, s->c, code, err);
 }
 
-/* Whether ssh reaches a host. */
-static bool answers(const struct launch_plan *p, const char *host, const volatile sig_atomic_t *stop)
+static enum status start_all(struct filled *f, const struct launch_opts *o, const struct command_context *c,
+			     int *code, struct error *err)
 {
-	struct command_words w = {0};
-	struct process_spec spec = {.cpu_numa = -1, .stop = stop};
-	char *out = NULL;
-	int code = -1;
+	struct starting_again s = {f, o, c};
+	const struct launch_restart r = {
+		.plan = &f->plan, .restarts = o->restarts, .c = c, .start = start_ranks, .arg = &s};
 
-	ssh_command_words(&w,
-			  &(struct ssh_command){.config = p->ssh_config, .host = host, .remote = "exit 0"});
-	spec.argv = (const char *const *)w.word;
-	if (w.failed || process_run(&spec, ANSWER_MS, 1 << 16, &out, NULL, &code, NULL))
-		code = -1;
-	free(out);
-	command_words_release(&w);
-	return !code;
-}
-
-/* Takes hosts that do not answer out of the plan. False: none is left. */
-static bool drop_lost_hosts(struct launch_plan *p, const struct command_context *c)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < p->hosts.count; i++) {
-		if (answers(p, p->hosts.name[i], c->stop)) {
-			p->hosts.name[kept++] = p->hosts.name[i];
-		} else {
-			log_warn(c->log, LOG_TOPIC_RUN, "%s does not answer; the run continues without it",
-				 p->hosts.name[i]);
-			free(p->hosts.name[i]);
-		}
-	}
-	if (!p->hosts.count)
-		return true;
-	p->hosts.count = kept;
-	p->nodes = kept < p->nodes ? (unsigned)kept : p->nodes;
-	return kept > 0;
-}
-
-/* The ranks or their launcher were lost, or they were preempted: not by a request to this process. */
-static bool may_restart(const struct command_context *c, enum status st, int code)
-{
-	if (*c->stop)
-		return false;
-	return st ? st != STATUS_BAD_INPUT && st != STATUS_CANCELLED && st != STATUS_UNSUPPORTED
-		  : code == EXIT_INCONCLUSIVE || code == EXIT_SAVED;
-}
-
-/* Starts the ranks again with one node less, until the step's packs can be divided among them. */
-static enum status start_fewer(struct filled *f, const struct launch_opts *o, const struct command_context *c,
-			       unsigned before, int *code, struct error *err)
-{
-	enum status st = start(f, o, c, code, err);
-
-	while (!st && *code == EXIT_USAGE && f->plan.nodes < before && f->plan.nodes > 1 && !*c->stop) {
-		before = f->plan.nodes--;
-		log_warn(c->log, LOG_TOPIC_RUN, "trying %u nodes", f->plan.nodes);
-		st = start(f, o, c, code, err);
-	}
-	return st;
-}
-
-static enum status start_again(struct filled *f, const struct launch_opts *o, const struct command_context *c,
-			       int *code, struct error *err)
-{
-	enum status st = start(f, o, c, code, err);
-
-	for (unsigned i = 0; i < o->restarts && may_restart(c, st, *code); i++) {
-		const unsigned before = f->plan.nodes;
-
-		if (st)
-			log_warn(c->log, LOG_TOPIC_RUN, "%s", err->text);
-		error_clear(err);
-		if (!drop_lost_hosts(&f->plan, c))
-			return error_set(err, STATUS_UNAVAILABLE, "no host answers any more");
-		log_warn(c->log, LOG_TOPIC_RUN, "restart %u of %u: the ranks start again", i + 1,
-			 o->restarts);
-		st = start_fewer(f, o, c, before, code, err);
-	}
-	return st;
+	return launch_restart(&r, code, err);
 }
 
 static int run(const struct command_context *c, const void *values)
@@ -516,7 +426,7 @@ static int run(const struct command_context *c, const void *values)
 	enum status st = fill(&f, o, c, &err);
 
 	if (!st)
-		st = take_restarts(&f, o, &err);
+		st = launch_restart_words(&f.plan, o->restarts, f.words, &err);
 	if (!st && !o->exports)
 		st = ask_around(&f.plan, o->print, c, &err);
 	if (!st)
@@ -524,7 +434,7 @@ static int run(const struct command_context *c, const void *values)
 	if (!st && (o->print || o->exports))
 		st = print(&f, o, &err);
 	else if (!st)
-		st = start_again(&f, o, c, &code, &err);
+		st = start_all(&f, o, c, &code, &err);
 	if (st) {
 		log_error(c->log, LOG_TOPIC_RUN, "%s", err.text);
 		code = err.status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
@@ -548,8 +458,8 @@ const struct command command_launch = {
 		"a secret that is new for each launch and appears on no command line and in no file.\n\n"
 		"Exit codes: the exit code of rank 0. If the ranks did not join, or rank 0 succeeded and another rank "
 		"did not, the worst one counts: 64, then 1, then 2 (also for a signal), then 75, then 0. With --wait, the "
-		"job's exit code. 64 wrong usage; 2 a host or a program cannot be used; 75 training was stopped by TERM or USR1 "
-		"after saving a checkpoint.",
+		"job's exit code. 64 wrong usage; 2 a host or a program cannot be used. 75: TERM or USR1 stopped training, and a "
+		"checkpoint is saved.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct launch_opts)},
 	.rest = "[-- COMMAND [WORD...]]",
 	.run = run,

@@ -115,6 +115,9 @@ static enum status take_fp8(struct model *m, const bool *fp8, struct error *err)
 					(long long)maps[j]->in);
 			maps[j]->is_fp8 = m->fp8 = true;
 		}
+		if (!fp8[i])
+			continue;
+		l->qkv.exact = (struct mat){.rows = m->shape.heads * m->shape.head_dim, .cols = l->qkv.in};
 	}
 	return STATUS_OK;
 }
@@ -171,6 +174,7 @@ enum status model_create(struct model **out, const struct shape *shape, const st
 	m->inference = options->inference;
 	m->storage = options->storage;
 	m->separate = options->separate;
+	m->offload_states = options->offload_states;
 	m->positions = options->positions;
 	m->params.format = options->states;
 	if (options->shards.ranks > 1 && options->shards.stage)
@@ -308,7 +312,8 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 	m->params.shards = shards_of(m, live != flat);
 	if (divides_weights(m)) /* GEMMs read the slots */
 		live = flat;
-	st = params_place(&m->params, back->arena, flat, live, !m->inference, err);
+	st = params_place(&m->params, back->arena, m->offload_states ? back->host : NULL, flat, live,
+			  !m->inference, err);
 	if (!st)
 		st = divided_place(&m->divided, &m->params, m->shape.layers, divides_weights(m), back, err);
 	if (!st && divides_base(m))
@@ -327,30 +332,39 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 	return st || !m->extended ? st : list_live(m, err);
 }
 
-/* Weights were loaded to the gradient's memory: takes the own range, and makes the copy that GEMMs read. */
-static enum status take_master(const struct params *p, struct backend *back, struct error *err)
+/* Weights were loaded to the gradient's memory: takes them to host memory, or the own range, and makes the
+ * copy that GEMMs read. */
+static enum status take_loaded(struct params *p, struct backend *back, struct error *err)
 {
 	const size_t begin = params_begin(p), count = params_end(p) - begin;
 	enum status st;
 
-	if (!p->shards.master || p->shards.gradient)
+	if (!params_load_apart(p) || p->shards.gradient)
 		return STATUS_OK;
 	st = p->live.rows ? back->ops->convert(back, p->grad, p->live, err) : STATUS_OK;
-	return st || !count ? st
-			    : back->ops->convert(back, params_cut(p, &p->grad, begin, count), p->master, err);
+	if (st || !count)
+		return st;
+	return params_state_offloaded(p, PARAMS_STATE_master)
+		       ? back->ops->get(back, p->grad, p->master.data, err)
+		       : back->ops->convert(back, params_cut(p, &p->grad, begin, count), p->master, err);
 }
 
 /* The gradient, and every state that is not a weight. An 8-bit block with scale 0 is zero, whatever its
  * codes. */
 static enum status zero_flat(struct model *m, struct backend *back, struct error *err)
 {
-	enum status st = m->inference ? STATUS_OK : back->ops->zero(back, m->params.grad, err);
+	struct params *p = &m->params;
+	enum status st = m->inference ? STATUS_OK : back->ops->zero(back, p->grad, err);
 
 	for (int i = PARAMS_STATE_m; !st && !m->inference && i < PARAMS_STATE_COUNT; i++) {
-		const struct mat *state = params_state(&m->params, (enum params_state)i);
+		const struct mat *state = params_state(p, (enum params_state)i);
 
-		if (state->rows)
+		if (!state->rows)
+			continue;
+		if (!params_state_offloaded(p, (enum params_state)i))
 			st = back->ops->zero(back, *state, err);
+		else if (state->data) /* not a plan */
+			memset(state->data, 0, params_state_bytes(p, (enum params_state)i));
 	}
 	return st;
 }
@@ -412,7 +426,7 @@ enum status model_loaded(struct model *m, struct backend *back, struct error *er
 {
 	const struct mat *head = m->head.master.rows ? &m->head.master : &m->head.w;
 	const struct mat *embed = m->embed.master.rows ? &m->embed.master : &m->embed.w;
-	enum status st = take_master(&m->params, back, err);
+	enum status st = take_loaded(&m->params, back, err);
 
 	slots_drop(&m->slots);
 	if (!st)
@@ -467,7 +481,7 @@ enum status model_refresh(struct model *m, struct backend *back, struct error *e
 				      : refresh_range(m, back, 0, m->live_count, err);
 	if (m->full)
 		slots_drop(&m->slots); /* of transposed weights */
-	if (p->live.rows && !p->shards.master)
+	if (p->live.rows && !params_load_apart(p))
 		st = back->ops->convert(back, p->master, p->live, err);
 	for (int64_t i = 0; !st && m->fp8 && i < m->shape.layers; i++)
 		st = of_maps(&m->layer[i], back, linear_quantize, err);

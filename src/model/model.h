@@ -24,6 +24,7 @@ struct model_options {
 	bool inference;			/* allocate neither gradient nor moments */
 	int64_t positions;		/* length of the longest sequence */
 	struct params_format states;	/* of what is trained */
+	bool offload_states;		/* to back->host; for training */
 	/* For inference: matrices that this file has in quantized blocks (Q8_0, Q4_0, Q4_1) stay quantized,
 	 * and if the back end is invariant, matrices in BF16 and F16 keep their type. NULL: all weights
 	 * become numbers of the back end's type. It must outlive model_place. */
@@ -45,7 +46,7 @@ struct model_options {
 struct model {
 	struct shape shape;
 	struct peft_config lora; /* rank 0: no adapter */
-	bool full, inference, separate, fp8;
+	bool full, inference, separate, fp8, offload_states;
 	struct model_shards shards;
 	struct storage storage;
 	struct mat
@@ -119,7 +120,10 @@ struct layer_fp8 {
  * arena_reset. */
 struct saved {
 	enum recompute mode;
+	/* With FULL: the inputs of layers are in host memory (model/decoder/inputs.h). Set by the caller. */
+	bool offload;
 	struct layer_saved *layer; /* [layers] */
+	struct mat *host;	   /* [layers]: the inputs in host memory, with offload */
 	struct layer_fp8 *fp8;	   /* [layers] */
 	struct mat out;		   /* output of the last layer */
 	struct mat dx; /* unless the pass is forward_only: gradient of `out`, then of each input */
@@ -127,6 +131,7 @@ struct saved {
 	 * and after all. The head uses the memory of the former, and attention's backward pass that of the
 	 * latter. */
 	struct arena_mark shared, mlp, end;
+	int64_t mlp_rows; /* rows that the MLP processes at once (struct layer_run) */
 };
 /* Allocates the list of layers. Owner: caller, saved_release. */
 enum status saved_create(struct saved *saved, const struct model *m, enum recompute mode, struct error *err);
@@ -140,7 +145,8 @@ struct pass {
 	uint64_t dropout_seed;
 	bool dropout;	    /* with the adapter's dropout rate; false in evaluation */
 	bool forward_only;  /* no model_backward follows */
-	int64_t head_chunk; /* rows of logits per chunk; 0: 1024, on a GPU 4096 */
+	int64_t head_chunk; /* rows of logits per chunk; 0: 1024, on a GPU 2048 */
+	int64_t mlp_tile;   /* with FULL: most rows that the MLP processes at once; 0: all, on a GPU 4096 */
 	/* Called after the backward pass of each layer has been enqueued; NULL: not. */
 	enum status (*layer_done)(void *arg, int64_t layer, struct error *err);
 	void *layer_done_arg;

@@ -189,12 +189,13 @@ struct params params_whole(const struct params *p)
 	return whole;
 }
 
-enum status params_place(struct params *p, struct arena *a, enum dtype dtype, enum dtype live, bool trained,
-			 struct error *err)
+enum status params_place(struct params *p, struct arena *a, struct arena *host, enum dtype dtype,
+			 enum dtype live, bool trained, struct error *err)
 {
 	const bool whole = p->format.master == MASTER_F32;
 	const enum dtype weight = whole ? dtype : DTYPE_BF16;
 	const struct mat flat = {.rows = 1, .cols = (int64_t)p->length, .dtype = weight};
+	struct arena *const states = host ? host : a;
 	enum status st;
 
 	if (dtype != DTYPE_F32 && (!whole || p->format.moments))
@@ -212,14 +213,15 @@ enum status params_place(struct params *p, struct arena *a, enum dtype dtype, en
 		p->master.cols = (int64_t)(params_end(p) - params_begin(p));
 	if (p->border && p->shards.gradient)
 		p->grad.cols = (int64_t)(params_end(p) - params_begin(p));
-	st = arena_mat(a, MEM_TRAINED, &p->master, "trained parameters", err);
+	p->offloaded = host != NULL;
+	st = arena_mat(p->live.rows ? states : a, MEM_TRAINED, &p->master, "trained parameters", err);
 	if (!st && p->rest.rows)
-		st = arena_mat(a, MEM_TRAINED, &p->rest, "lower halves of the trained parameters", err);
+		st = arena_mat(states, MEM_TRAINED, &p->rest, "lower halves of the trained parameters", err);
 	if (!st && p->live.rows)
 		st = arena_mat(a, MEM_TRAINED, &p->live, "live copy of the trained parameters", err);
 	if (!st && trained)
 		st = arena_mat(a, MEM_GRADIENT, &p->grad, "gradient", err);
-	return st || !trained ? st : place_moments(p, a, dtype, err);
+	return st || !trained ? st : place_moments(p, states, dtype, err);
 }
 
 const char *params_state_name(enum params_state which)
@@ -253,6 +255,16 @@ uint64_t params_state_bytes(const struct params *p, enum params_state which)
 	};
 
 	return dtype_bytes(all[which]->dtype, (uint64_t)(all[which]->rows * all[which]->cols));
+}
+
+bool params_state_offloaded(const struct params *p, enum params_state which)
+{
+	return p->offloaded && params_state_bytes(p, which) && (which != PARAMS_STATE_master || p->live.rows);
+}
+
+bool params_load_apart(const struct params *p)
+{
+	return p->shards.master || params_state_offloaded(p, PARAMS_STATE_master);
 }
 
 struct params_range params_range(const struct params *p, const struct param *param, enum params_state which)

@@ -64,6 +64,8 @@ struct params {
 	struct mat master, grad, m, v;
 	struct mat live; /* master in the type that GEMMs read, if that is another type; else absent */
 	struct mat rest; /* MASTER_SPLIT: I16 [1, length], the lower half of F32 (params_join); else absent */
+	/* The states are in host memory (back->host): all but the master weights if GEMMs read those. */
+	bool offloaded;
 	struct mat m_scale, v_scale; /* MOMENTS_8BIT: F32 [1, blocks of all tensors that are not small] */
 	struct mat m_small, v_small; /* MOMENTS_8BIT: F32 [1, elements of all small tensors] */
 };
@@ -73,9 +75,10 @@ enum status params_add(struct params *p, const char *name, int64_t rows, int64_t
 		       struct error *err);
 /* To be called after the last params_add. Allocates the master weights in p->format, their live copy if
  * `live` is another type than theirs, and with `trained` gradient and moments. `dtype`: F32, or F64 in tests.
- * Nothing is initialized. BUG: a format with another type than F32 in F64. */
-enum status params_place(struct params *p, struct arena *a, enum dtype dtype, enum dtype live, bool trained,
-			 struct error *err);
+ * host: where the states are that GEMMs do not read; NULL: on the device. Nothing is initialized. BUG: a
+ * format with another type than F32 in F64. */
+enum status params_place(struct params *p, struct arena *a, struct arena *host, enum dtype dtype,
+			 enum dtype live, bool trained, struct error *err);
 
 /* The vectors that a checkpoint holds, in its order. Absent ones have rows = 0. name, word in checkpoints */
 #define PARAMS_STATES(X)                                                                                     \
@@ -93,6 +96,10 @@ enum params_state { PARAMS_STATES(X) PARAMS_STATE_COUNT };
 const char *params_state_name(enum params_state which);
 struct mat *params_state(struct params *p, enum params_state which);
 uint64_t params_state_bytes(const struct params *p, enum params_state which); /* 0: absent */
+/* Whether the state is there and in host memory. */
+bool params_state_offloaded(const struct params *p, enum params_state which);
+/* Whether the master weights are in host memory or divided. They are then loaded to the gradient's memory. */
+bool params_load_apart(const struct params *p);
 /* Part of a state that belongs to a parameter: its first element, and their number. Elements 0: none. */
 struct params_range {
 	size_t first, count;

@@ -137,6 +137,8 @@
 	X(OPTIONAL, nvmlReturn_t, gpm_sample_alloc, nvmlGpmSampleAlloc, (nvmlGpmSample_t *)) \
 	X(OPTIONAL, nvmlReturn_t, gpm_sample_free, nvmlGpmSampleFree, (nvmlGpmSample_t)) \
 	X(OPTIONAL, nvmlReturn_t, gpm_sample, nvmlGpmSampleGet, (nvmlDevice_t, nvmlGpmSample_t)) \
+	X(OPTIONAL, nvmlReturn_t, gpm_instance_sample, nvmlGpmMigSampleGet, \
+	  (nvmlDevice_t, unsigned int, nvmlGpmSample_t)) \
 	X(OPTIONAL, nvmlReturn_t, gpm_metrics, nvmlGpmMetricsGet, (nvmlGpmMetricsGet_t *))
 /* clang-format on */
 

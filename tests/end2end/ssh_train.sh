@@ -27,10 +27,29 @@ hosts() { # RUN: the hosts of its other ranks
 }
 
 # -- mpirun --
+more=()
 by_mpirun() {
 	HOME=$tmp CUDA_VISIBLE_DEVICES='' TMPDIR=$tmp/mpi OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_pml=ob1 \
 		OMPI_MCA_btl=tcp,self OMPI_MCA_mpi_yield_when_idle=1 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 \
-		expect 0 launch --how mpirun --hosts "$first,$second" --gpus-per-node 0 --ranks-per-node 2 -- train "$@"
+		expect 0 launch --how mpirun --hosts "$first,$second" --gpus-per-node 0 --ranks-per-node 2 "${more[@]}" -- train "$@"
+}
+# The second host falls while it writes its shards of the second checkpoint: all of its processes are killed, its sshd too.
+lost_host() {
+	train_config lost.yaml cpu "deterministic: true" "max_steps: 6" "save_steps: 2"
+	cat > fall << SCRIPT
+there=\$(readlink /proc/$other/ns/net)
+for one in /proc/[0-9]*; do
+	pid=\${one#/proc/}
+	[ "\$pid" = $other ] || [ "\$pid" = \$\$ ] || [ "\$(readlink "\$one/ns/net")" != "\$there" ] || kill -KILL "\$pid"
+done 2> /dev/null
+SCRIPT
+	ok "one rank trains for comparison" env CUDA_VISIBLE_DEVICES= "$assay" train lost.yaml --out lost.1
+	more=(--restarts 1 --env "LD_PRELOAD=$fakes/strike.so STRIKE_RANK=3 STRIKE_CALL=open STRIKE_PATH=*checkpoint-4.new* STRIKE_RUN=$tmp/fall")
+	ok "a run that loses a host goes on without it" by_mpirun lost.yaml --out lost
+	more=()
+	ok ".. which is told" eval 'says "warning: gpu2 does not answer; the run continues without it" err && says "warning: restart 1 of 1" err'
+	ok ".. from the newest checkpoint" says 'resumes from lost/checkpoint-2$' err
+	ok ".. with the bits of one rank" cmp lost.1/adapter/adapter_model.safetensors lost/adapter/adapter_model.safetensors
 }
 train_config cpu.yaml cpu "max_steps: 4"
 ok "one rank trains on a CPU" expect 0 train cpu.yaml --out cpu.1
@@ -41,6 +60,7 @@ case $([ -z "$module" ] || mpirun --version 2> /dev/null) in
 	journal_losses cpu.4 > four
 	ok ".. with the losses of one" near one four 4 1e-4
 	ok ".. two on each host" [ "$(hosts cpu.4)" = "gpu1/rank-1 gpu2/rank-2 gpu2/rank-3 " ]
+	lost_host
 	;;
 *) untested "mpirun: four CPU ranks on two hosts train" "no Open MPI, or this build has no MPI" ;;
 esac

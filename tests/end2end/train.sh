@@ -326,15 +326,15 @@ ok "gives a model's folder" sh -c '[ -s everything/model/config.json ] && [ -s e
 ok "one that is finished has nothing to go on with" expect 0 train --resume everything
 ok "which is said" says 'everything is finished' err
 ok "and keeps its figures" says '^loss_first ' out
-config again.yaml "max_steps: 4" "save_steps: 2"
-ok "a job that may begin again begins" expect 0 train again.yaml --out again --resume-if-exists
-ok "and has nothing to do the next time" expect 0 train again.yaml --out again --resume-if-exists
-ok "which is said too" says 'again is finished' err
-rm -rf again/checkpoint-4 again/adapter
-sed -i '/"type":"end"/d; /"type":"close"/d' again/journal.jsonl
-echo "  output_dir: again" >> again.yaml
-ok "one that was ended goes on, also where the configuration names the folder" expect 0 train again.yaml --resume-if-exists
-ok "from its newest checkpoint" says 'resumes from .*again/checkpoint-2$' err
+config begun.yaml "max_steps: 4" "save_steps: 2"
+ok "a job that may begin again begins" expect 0 train begun.yaml --out begun --resume-if-exists
+ok "and has nothing to do the next time" expect 0 train begun.yaml --out begun --resume-if-exists
+ok "which is said too" says 'begun is finished' err
+rm -rf begun/checkpoint-4 begun/adapter
+sed -i '/"type":"end"/d; /"type":"close"/d' begun/journal.jsonl
+echo "  output_dir: begun" >> begun.yaml
+ok "one that was ended goes on, also where the configuration names the folder" expect 0 train begun.yaml --resume-if-exists
+ok "from its newest checkpoint" says 'resumes from .*begun/checkpoint-2$' err
 cp everything/model/model.safetensors first.safetensors
 sed -i '/"type":"end"/d; /"type":"close"/d' everything/journal.jsonl
 ok "one that was cut before it had said so ends again" expect 0 train --resume everything

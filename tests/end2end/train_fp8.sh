@@ -76,6 +76,14 @@ steps=4 lora= config full.yaml fp8 "full_finetuning: true"
 ok "all parameters" expect 0 train full.yaml --out full --no-telemetry
 ok "give a model" [ -s full/model/model.safetensors ]
 
+steps=4 model="model, load_in_4bit: true" config four.yaml fp8 "recompute: full"
+ok "a base model in 4 bits" expect 0 train four.yaml --out four --no-telemetry
+ok "keeps both settings" eval "says '^ *precision: fp8$' four/config.yaml && says 'load_in_4bit: true' four/config.yaml"
+ok "is planned too" expect 0 train four.yaml --plan
+ok "with memory of slots" says '^ *slots ' out
+steps=4 model="model, load_in_4bit: true" config mixed.yaml fp8 "fp8_layers: [1]"
+ok "and some of its layers alone" expect 0 train mixed.yaml --out mixed --no-telemetry
+
 device=auto steps=4 config auto.yaml fp8
 ok "without a GPU it is not computed on a CPU unasked" expect 2 train auto.yaml --out auto
 ok "and the setting that does is named" says 'precision: fp8 needs a GPU of sm_90 (Hopper); device: cpu computes the same' err

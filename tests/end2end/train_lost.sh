@@ -63,7 +63,7 @@ resumed() {
 	pid=$!
 	until grep -q "^assay: step [0-9]" err || ! kill -0 "$pid" 2> /dev/null; do sleep 0.02; done
 	kill -TERM "$pid"
-	ended 2 && says "resumes from .*checkpoint-$2\$\|starting it again\|the run starts over" err
+	ended 75 && says "resumes from .*checkpoint-$2\$\|starting it again\|the run starts over" err
 }
 # What is said of resuming is so: who removes files may meet a checkpoint that is being written, which then stays.
 true_word() { # DIR

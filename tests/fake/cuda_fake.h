@@ -31,11 +31,14 @@ struct CUevent_st {
 	bool asked; /* since it was recorded */
 	struct CUstream_st *late; /* whose queue has it */
 	size_t place;		  /* there: behind so many operations */
+	uint64_t recorded;	  /* serial of the stream that recorded it last; 0: none */
 };
 struct operation {
 	int device;				    /* whose time it takes */
 	int source, destination;		    /* devices of a peer copy; the same: none */
 	struct CUevent_st *event;		    /* that is recorded; NULL: none */
+	struct CUstream_st *of;			    /* late, and waited for up to its `place`-th operation; NULL: none */
+	size_t place;
 	void (*call)(int device, const void *args); /* a library's above this one; NULL: none */
 	const struct CUkern_st *kernel;		    /* NULL: a copy or fill of `bytes` */
 	struct ref_grid grid;
@@ -51,6 +54,7 @@ struct CUstream_st {
 	bool capturing;
 	struct CUgraph_st *graph;
 	bool late;		 /* FAKE_CUDA=late=1, and not the device's first */
+	uint64_t serial;	 /* of the streams that were ever made, from 1 */
 	struct operation *queue; /* what is not done yet, from `done` to `queued` */
 	size_t done, queued, room;
 };

@@ -40,6 +40,8 @@ void fake_run(const struct operation *o)
 {
 	if (o->event) {
 		fake_record(o->event);
+	} else if (o->of) {
+		fake_catch_up(o->of, o->place);
 	} else if (o->call) {
 		o->call(o->device, o->args);
 	} else if (o->source != o->destination) {
@@ -88,7 +90,7 @@ bool fake_keep_call(CUstream s, void (*call)(int device, const void *args), cons
 {
 	struct operation o = {.call = call};
 
-	if (!fake_capture_of(s) || bytes > ARGS_MAX)
+	if ((!fake_capture_of(s) && !(s && s->late)) || bytes > ARGS_MAX)
 		return false;
 	memcpy(o.args, args, bytes);
 	return fake_enqueue(s, &o) == CUDA_SUCCESS;

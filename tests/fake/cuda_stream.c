@@ -6,6 +6,7 @@
 enum { CAPTURE_INVALIDATED = 901 };
 
 static _Atomic int made; /* streams that are there */
+static _Atomic uint64_t serial; /* streams that were ever made */
 static _Thread_local CUstream capture; /* the stream of this thread that captures */
 static _Thread_local bool spoiled;     /* it was waited for meanwhile */
 
@@ -48,6 +49,19 @@ static void await(CUevent e)
 	fake_catch_up(e->late, e->place);
 }
 
+/* Whether the stream that is being made is late alone. */
+static bool is_chosen(void)
+{
+	static _Atomic uint64_t last, count;
+	const uint64_t which = stage_number("late_only", 0);
+
+	if (which != last) {
+		last = which;
+		count = 0;
+	}
+	return which && ++count == which;
+}
+
 CUresult cuStreamCreate(CUstream *s, unsigned flags)
 {
 	(void)flags;
@@ -55,7 +69,8 @@ CUresult cuStreamCreate(CUstream *s, unsigned flags)
 	*s = calloc(1, sizeof(**s));
 	if (*s) {
 		(*s)->device = fake_current();
-		(*s)->late = made++ && stage_number("late", 0);
+		(*s)->serial = ++serial;
+		(*s)->late = (made++ && stage_number("late", 0)) || is_chosen();
 	}
 	return *s ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -82,12 +97,32 @@ CUresult cuStreamSynchronize(CUstream s)
 	return CUDA_SUCCESS;
 }
 
+/* A program that forgets one wait between streams of which one is new. */
+static bool is_forgotten(CUstream s, CUevent e)
+{
+	static _Atomic uint64_t last, count, first;
+	const uint64_t which = stage_number("deaf", 0);
+
+	if (which != last) {
+		last = which;
+		count = 0;
+		first = serial + 1;
+	}
+	if (!which || ((!s || s->serial < first) && e->recorded < first))
+		return false;
+	return ++count == which;
+}
+
 CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)
 {
 	(void)flags;
 	STAGED(cuStreamWaitEvent);
 	if (s != e->captured)
 		s->leader = e->captured;
+	if (is_forgotten(s, e))
+		return CUDA_SUCCESS;
+	if (s && s->late && e->late && !e->captured && !fake_capture_of(s))
+		return fake_put_off(s, &(struct operation){.of = e->late, .place = e->place, .device = s->device});
 	await(e);
 	if (!e->captured)
 		fake_wait_until(fake_device_of_stream(s), e->at_ns);
@@ -158,6 +193,7 @@ CUresult cuGraphLaunch(CUgraphExec x, CUstream s)
 	double begin = fake_now(fake_device_of_stream(s));
 
 	STAGED(cuGraphLaunch);
+	fake_catch_up(s, s ? s->queued : 0);
 	for (size_t i = 0; i < x->graph.count; i++)
 		fake_wait_until(x->graph.operation[i].device, begin);
 	for (size_t i = 0; i < x->graph.count; i++)
@@ -206,6 +242,7 @@ CUresult cuEventRecord(CUevent e, CUstream s)
 	if (s && s->device != e->device)
 		return CUDA_ERROR_INVALID_VALUE;
 	e->captured = s && s->capturing ? s : NULL;
+	e->recorded = s ? s->serial : 0;
 	e->late = s && s->late ? s : NULL;
 	if (e->late) {
 		CUresult r = fake_put_off(s, &(struct operation){.event = e, .device = s->device});

@@ -6,6 +6,7 @@
 
 struct nvmlGpmSample_st {
 	double at;
+	bool instance; /* of an instance under MIG */
 };
 struct nvmlEventSet_st {
 	bool delivered;
@@ -81,6 +82,28 @@ nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t d, nvmlGpmSample_t sample)
 	return fake_answer(d, json_object_get(fake_device(d), "calls"), "gpm_support", &value);
 }
 
+/* Of an instance that the device has under MIG. Its shares are half of the device's. */
+nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t d, unsigned int instance, nvmlGpmSample_t sample)
+{
+	const char *ret = fake_active() ? fake_listed("FAKE_NVML_RET", "gpm_instance_sample") : NULL;
+	const json_t *one;
+	size_t i;
+
+	if (ret)
+		return (nvmlReturn_t)strtol(ret, NULL, 10);
+	json_array_foreach(json_object_get(fake_device(d), "mig"), i, one)
+	{
+		const json_t *answer = json_object_get(json_object_get(one, "calls"), "mig_instance");
+
+		if (json_integer_value(json_array_get(answer, 1)) != instance)
+			continue;
+		sample->at = fake_now();
+		sample->instance = true;
+		return NVML_SUCCESS;
+	}
+	return NVML_ERROR_INVALID_ARGUMENT;
+}
+
 /* "gpm": { "5": 91.8 } on device 0; a metric that is not listed is not supported. */
 nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *get)
 {
@@ -99,7 +122,9 @@ nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *get)
 		value = json_object_get(gpm, key);
 		get->metrics[i].nvmlReturn = value ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
 		get->metrics[i].value =
-			value ? fake_number(&fake_devices[0], named, json_number_value(value)) : 0;
+			value ? (get->sample2->instance ? 0.5 : 1) *
+					fake_number(&fake_devices[0], named, json_number_value(value))
+			      : 0;
 	}
 	return NVML_SUCCESS;
 }

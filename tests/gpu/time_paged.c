@@ -6,7 +6,7 @@
  *
  * A line is one layer of a step. It has the time, the rate at which the step's keys and values are read once, the share of the
  * DRAM's rate by its clock and width, and the rate of FLOP. A chunk's line also has the rates of the kernel for many rows ("tiles")
- * and of the dense kernel at the same shape. A decode step's line also has the times with shorter rings. Successive calls read
+ * and of the dense kernel at the same shape. A decode step's line also has the times with other rings. Successive calls read
  * other pages, of 400 MB together. So keys come from memory and not from the L2.
  */
 #include "cases.h"
@@ -385,20 +385,22 @@ static double dense_flops(struct bed *b, double flop)
 	return flop / ns * 1e9;
 }
 
-/* Times with shorter rings, which leave shared memory to the kernels before and after. */
+/* Times with rings of other lengths. */
 static void time_depths(struct bed *b)
 {
-	const uint32_t most = b->args.depth;
+	const uint32_t usual = b->args.depth, room = gpu_shared_most(b->k->device), dim = b->t->shape->dim;
+	const uint32_t element = b->t->e4m3 ? 1 : 2;
 	struct error ignored = {0};
 	double ns = 0;
 
-	for (uint32_t depth = 2; depth < most; depth++) {
+	for (uint32_t depth = 1; depth <= PAGED_DEPTH && paged_shared(dim, element, depth) <= room; depth++) {
 		b->args.depth = depth;
-		b->shared_bytes = paged_shared(b->t->shape->dim, b->t->e4m3 ? 1 : 2, depth);
-		if (!kit_time(b->k, call_paged, b, 50, &ns, &ignored))
+		b->shared_bytes = paged_shared(dim, element, depth);
+		if (depth != usual && !kit_time(b->k, call_paged, b, 50, &ns, &ignored))
 			printf(", depth %u %.1f us", depth, ns / 1e3);
 	}
-	b->args.depth = most;
+	b->args.depth = usual;
+	b->shared_bytes = paged_shared(dim, element, usual);
 }
 
 static enum status time_step(struct kit *k, const struct timed *t, struct error *err)

@@ -84,6 +84,35 @@ less_weights() { [ "$(arena $1.4/nodes/*/rank-1/journal.jsonl | cut -d. -f1)" -l
 ok "a base model that is divided takes less memory" less_weights lora
 full=yes four=
 
+# Inputs of layers in host memory. The last two layers move nothing, so the model has five: three are copies of its second one, whose files
+# have a tensor each.
+deepen() {
+	expect 0 make-model --shape tiny --seed 3 --shard 1kB --out deep
+	index=deep/model.safetensors.index.json
+	grep '"model\.layers\.1\.' $index > second
+	for layer in 2 3 4; do
+		sed "s/layers\.1\./layers.$layer./; s/-of-/-of$layer/; s/ *\$//; s/,*\$/,/" second
+		while IFS='"' read -r _ _ _ file _; do
+			LC_ALL=C sed "s/layers\.1\./layers.$layer./" "deep/$file" > "deep/${file/-of-/-of$layer}"
+		done < second
+	done > more
+	sed -i -e '/"weight_map"/r more' $index
+	sed -i 's/"num_hidden_layers": *2/"num_hidden_layers": 5/' deep/config.json
+}
+offloaded() { "$assay" train "$1" --plan --json 2> err | grep -q '"offloaded": [1-9]'; }
+ok "a model of five layers" deepen
+model=deep
+for full in yes no; do
+	for level in full offload; do
+		config deep.$full.$level.yaml "deterministic: true" "zero_stage: $highest" "recompute: $level"
+	done
+	ok "one rank trains, recompute: full, all weights: $full" train 0 1 deep.$full.full.yaml --out deep.$full.1
+	ok "four ranks with recompute: offload have its bits" eval \
+		'train 0 4 deep.$full.offload.yaml --out deep.$full.4 && same deep.$full.1 deep.$full.4'
+	ok ".. and they move inputs of layers" offloaded deep.$full.offload.yaml
+done
+full=yes model=model
+
 # A run that goes on with another number of ranks, of which one divides nothing: what came later is removed, as if the run had been
 # killed there.
 config steps.yaml "deterministic: true" "save_total_limit: 0" "max_grad_norm: 0.5" "zero_stage: $highest"
@@ -154,5 +183,6 @@ refuses() { # WORDS YAML-LINES..: before weights are read
 }
 ok "a stage that does not exist is refused" refuses 'zero_stage: .*4' "zero_stage: 4"
 ok "FP8 is refused in stage 3" eval 'expect 64 make-model --shape tiny-64 --out eights || true; refuses "zero_stage: 3 divides the weights, and precision: fp8" "zero_stage: 3" "precision: fp8"'
+ok "states in host memory are refused" refuses "offload: optimizer moves whole optimizer states, and zero_stage: 1" "zero_stage: 1" "offload: optimizer"
 ok "on one rank a stage has no effect, and that is said" eval 'train 0 1 bits.1.yaml --out alone && says "zero_stage: 1 has no effect on one rank" err'
 finish

@@ -4,7 +4,9 @@
 usage: peer_top.py --seconds 10 --rounds 3 NAME=COMMAND ...
 Prints one JSON object: for each name the medians and the rounds. A command that does not start is absent, with its reason.
 CPU time is that of the command and of all its children. It is measured between two readings of /proc, one when the first screen
-is complete and one at the end, so that the start does not count.
+is complete and one at the end, so that the start does not count. Driver calls are shown apart: they are ioctls, so their time is
+system time of the processes that have opened /dev/nvidia*. cpu_s_per_s has all, driver_s_per_s the calls, own_s_per_s the rest.
+The kernel counts system time in ticks of 10 ms, so measure for 10 s or longer.
 """
 import argparse
 import fcntl
@@ -57,6 +59,25 @@ def cpu_seconds(root):
     return total
 
 
+def driver_seconds(root):
+    """System time of those processes that have a file of NVIDIA's driver open."""
+    total = 0.0
+    for p in family(root):
+        try:
+            files = [os.readlink(f"/proc/{p}/fd/{n}") for n in os.listdir(f"/proc/{p}/fd")]
+            if any(f.startswith("/dev/nvidia") for f in files):
+                total += int(open(f"/proc/{p}/stat").read().rsplit(") ", 1)[1].split()[12]) / TICKS
+        except OSError:
+            pass
+    return total
+
+
+def plain(seen):
+    """The text of a screen without control sequences. In the character set of lines (nvtop, htop) "f" is the degree sign."""
+    seen = re.sub(rb"\x1b\(0(.*?)\x1b\(B", lambda m: m.group(1).replace(b"f", "°".encode()), seen, flags=re.S)
+    return re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b\([A-Z0]", b"", seen)
+
+
 def watch(command, seconds):
     begun = time.monotonic()
     pid, fd = pty.fork()
@@ -68,7 +89,7 @@ def watch(command, seconds):
             print(e)
             os._exit(127)
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
-    seen, first, before, at, written = b"", None, None, None, 0
+    seen, first, before, calls, at, written = b"", None, None, 0.0, None, 0
     try:
         while time.monotonic() - begun < seconds + (first or 20):
             if select.select([fd], [], [], 0.02)[0]:
@@ -79,13 +100,15 @@ def watch(command, seconds):
                 written += len(got)
                 if first is None:
                     seen = (seen + got)[-200000:]
-                    if FIGURE.search(re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b\([A-Z0]", b"", seen)):
+                    if FIGURE.search(plain(seen)):
                         first = time.monotonic() - begun
             if first is not None and before is None and time.monotonic() - begun > first + 2:
-                before, at = cpu_seconds(pid), time.monotonic()
+                before, calls, at = cpu_seconds(pid), driver_seconds(pid), time.monotonic()
         if before is None:
             return {"absent": re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", seen[-300:]).decode(errors="replace").strip() or "no figure of a GPU within 20 s"}
-        return {"first_s": round(first, 4), "cpu_s_per_s": (cpu_seconds(pid) - before) / (time.monotonic() - at), "bytes": written}
+        took = time.monotonic() - at
+        cpu, driver = (cpu_seconds(pid) - before) / took, (driver_seconds(pid) - calls) / took
+        return {"first_s": round(first, 4), "cpu_s_per_s": cpu, "driver_s_per_s": driver, "own_s_per_s": max(cpu - driver, 0.0), "bytes": written}
     finally:
         for p in family(pid):
             try:
@@ -118,7 +141,7 @@ def main():
     for name, rounds in runs.items():
         good = [r for r in rounds if "absent" not in r]
         out[name] = {"rounds": rounds}
-        for key in ("first_s", "cpu_s_per_s"):
+        for key in ("first_s", "cpu_s_per_s", "driver_s_per_s", "own_s_per_s"):
             if good:
                 out[name][key] = statistics.median(r[key] for r in good)
     json.dump(out, sys.stdout, indent=1)

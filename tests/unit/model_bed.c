@@ -172,6 +172,7 @@ void bed_open(struct bed *b, const struct bed_options *options)
 		.dropout_seed = 11,
 		.dropout = options->dropout > 0,
 		.head_chunk = options->head_chunk,
+		.mlp_tile = options->mlp_tile,
 	};
 }
 

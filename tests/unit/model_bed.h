@@ -22,7 +22,7 @@ struct bed_options {
 	float dropout;
 	enum recompute mode;
 	const int *docs; /* lengths, 0 ends; NULL: 1, 2, 7, 3, 64, 2 */
-	int64_t head_chunk;
+	int64_t head_chunk, mlp_tile;
 };
 
 struct bed {

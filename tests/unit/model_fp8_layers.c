@@ -11,8 +11,6 @@
 #include "model_fp8_bed.h"
 #include "text/tokenizer/tokenizer.h"
 
-/* Gradients of k are small differences of large sums, so few tokens leave them more noise. */
-#define LEAST_OF_K 0.98
 
 static const char text[] =
 	"<|im_start|>system\nYou may call get_weather(city: string, unit: string).<|im_end|>\n<|im_start|>user\n"
@@ -187,7 +185,7 @@ static void test_fp8_layers__of_smollm2_are_within_a_cosine_of_99(void **state)
 	open_model(&fp8, &weights, ", precision: fp8, recompute: none");
 	l = compare_layers(&f32, &fp8);
 	assert_int_equal(l.count, 30 * 14);
-	assert_true(l.dx >= 0.99 && l.sum / l.count >= 0.99 && l.adapters >= LEAST_OF_K);
+	assert_true(l.dx >= 0.99 && l.adapters >= 0.99);
 	close_work(&f32);
 	close_work(&fp8);
 	weights_release(&weights);
@@ -210,7 +208,7 @@ static void test_fp8_layers__of_7b_are_within_a_cosine_of_99(void **state)
 	fp8.b.tokens = fp8.b.targets = fp8.b.doc_len_max = fp8.start[1] = 32;
 	l = compare_layers(&f32, &fp8);
 	assert_int_equal(l.count, 14);
-	assert_true(l.dx >= 0.99 && l.sum / l.count >= 0.99 && l.adapters >= LEAST_OF_K);
+	assert_true(l.dx >= 0.99 && l.adapters >= 0.99);
 	close_work(&f32);
 	close_work(&fp8);
 }

@@ -77,6 +77,20 @@ static void test_gradient__every_parameter_of_llama_with_scaled_rope(void **stat
 		.family = FAMILY_LLAMA, .full = true, .wide = true, .mode = RECOMPUTE_FULL});
 }
 
+/* Tiles of 13 rows, the last one shorter. Dropout's mask is of the row, not of its place in the tile. */
+static void test_gradient__tiles_of_the_mlp(void **state)
+{
+	(void)state;
+	check(&(struct bed_options){
+		.family = FAMILY_QWEN2, .full = true, .wide = true, .mode = RECOMPUTE_FULL, .mlp_tile = 13});
+	check(&(struct bed_options){.family = FAMILY_LLAMA,
+				    .targets = ALL,
+				    .wide = true,
+				    .mode = RECOMPUTE_FULL,
+				    .dropout = 0.3f,
+				    .mlp_tile = 13});
+}
+
 static void test_gradient__lora_on_every_map(void **state)
 {
 	(void)state;
@@ -120,6 +134,7 @@ int main(void)
 		cmocka_unit_test(test_gradient__every_parameter_of_qwen2),
 		cmocka_unit_test(test_gradient__every_parameter_of_qwen3_with_the_tied_head),
 		cmocka_unit_test(test_gradient__every_parameter_of_llama_with_scaled_rope),
+		cmocka_unit_test(test_gradient__tiles_of_the_mlp),
 		cmocka_unit_test(test_gradient__lora_on_every_map),
 		cmocka_unit_test(test_gradient__lora_behind_dropout),
 		cmocka_unit_test(test_gradient__lora_on_some_maps),

@@ -16,7 +16,7 @@ static void test_plan__is_the_arena_that_is_used(void **state)
 		 .dropout = 0.1f,
 		 .mode = RECOMPUTE_CHEAP,
 		 .tied = true},
-		{.family = FAMILY_LLAMA, .full = true, .mode = RECOMPUTE_FULL, .head_chunk = 9},
+		{.family = FAMILY_LLAMA, .full = true, .mode = RECOMPUTE_FULL, .head_chunk = 9, .mlp_tile = 31},
 		{.family = FAMILY_LLAMA,
 		 .targets = 1 << PEFT_Q,
 		 .save = PEFT_SAVE_HEAD,

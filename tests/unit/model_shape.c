@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
+#include <math.h>
+#include <stdlib.h>
+#include "model/decoder/rope.h"
 #include "model/shape/tensor_names.h"
 #include "model/shape/shape.h"
 
@@ -100,6 +103,63 @@ static void test_shape__old_and_new_words_mean_the_same(void **state)
 	assert_true(s.qk_norm && !s.qkv_bias);
 }
 
+/* Frequencies and factor of attention as transformers computes them, at whole and at real ends of the ramp. */
+static void test_shape__yarn_scales_as_in_transformers(void **state)
+{
+	static const struct {
+		const char *scaling;
+		int64_t head_dim;
+		double theta, attention;
+		struct {
+			int64_t at;
+			double frequency;
+		} some[6];
+	} cases[] = {
+		{"{\"rope_type\":\"yarn\",\"factor\":42.75,\"original_max_position_embeddings\":8192}",
+		 128,
+		 500000,
+		 1.37553692,
+		 {{0, 1}, {17, 0.0306345209}, {18, 0.0249554087}, {25, 0.00355176794}, {30, 0.000661988628}, {63, 5.74301939e-08}}},
+		{"{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":2048,\"truncate\":false}",
+		 64,
+		 10000,
+		 1.13862944,
+		 {{0, 1}, {8, 0.1}, {9, 0.0706175538}, {15, 0.00757417909}, {20, 0.000811290382}, {31, 3.33380358e-05}}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mat table = {.rows = 2, .cols = cases[i].head_dim, .ld = cases[i].head_dim, .dtype = DTYPE_F64};
+		struct error err = {0};
+		struct shape s, again;
+		json_t *config;
+		char text[600];
+		double *x;
+
+		snprintf(text, sizeof(text),
+			 "{" QWEN2 ",\"model_type\":\"llama\",\"head_dim\":%d,\"rope_theta\":%g,\"rope_scaling\":%s}",
+			 (int)cases[i].head_dim, cases[i].theta, cases[i].scaling);
+		assert_int_equal(parse(&s, text, &err), STATUS_OK);
+		assert_true(fabs(s.rope.attention / cases[i].attention - 1) < 1e-8);
+		table.data = x = malloc((size_t)table.rows * (size_t)table.cols * sizeof(*x));
+		rope_table(&s, table);
+		for (int k = 0; k < 6; k++) { /* of position 1 */
+			const double c = x[table.ld + cases[i].some[k].at],
+				     sine = x[table.ld + table.cols / 2 + cases[i].some[k].at];
+
+			assert_true(fabs(atan2(sine, c) / cases[i].some[k].frequency - 1) < 1e-6);
+			assert_true(fabs(hypot(sine, c) / cases[i].attention - 1) < 1e-8);
+		}
+		free(x);
+		config = shape_config(&s, DTYPE_BF16);
+		assert_int_equal(shape_of_config(&again, config, "again", &err), STATUS_OK);
+		assert_true(again.rope.yarn && again.rope.factor == s.rope.factor && again.rope.low == s.rope.low &&
+			    again.rope.high == s.rope.high && again.rope.attention == s.rope.attention &&
+			    again.rope.smooth == s.rope.smooth && again.rope.context == s.rope.context);
+		json_decref(config);
+	}
+}
+
 static void test_shape__what_is_not_done_is_refused_by_name(void **state)
 {
 	static const struct {
@@ -119,9 +179,14 @@ static void test_shape__what_is_not_done_is_refused_by_name(void **state)
 		{",\"rms_norm_eps\":0", "the norm's epsilon is 0"},
 		{",\"rms_norm_eps\":\"1e-6\"", "rms_norm_eps is not a number"},
 		{",\"rope_theta\":0", "RoPE's base is 0"},
-		{",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4}",
-		 "rope_scaling has the unsupported type yarn; without it "
+		{",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":4}",
+		 "rope_scaling has the unsupported type dynamic; without it "
 		 "the model supports only 4096 positions"},
+		{",\"rope_scaling\":{\"type\":\"yarn\"}", "RoPE scaling is inconsistent: factor 0"},
+		{",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"attention_factor\":-1}",
+		 "RoPE scaling has an attention_factor of -1"},
+		{",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"beta_fast\":1,\"beta_slow\":32}",
+		 "RoPE scaling is inconsistent: factor 4, low 32, high 1"},
 		{",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8}", "RoPE scaling is inconsistent"},
 		{",\"rope_scaling\":8", "rope_scaling is not an object"},
 		{",\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":2}",
@@ -226,6 +291,7 @@ int main(void)
 		cmocka_unit_test(test_shape__known_shapes_have_their_published_parameters),
 		cmocka_unit_test(test_shape__every_known_shape_survives_its_own_config),
 		cmocka_unit_test(test_shape__old_and_new_words_mean_the_same),
+		cmocka_unit_test(test_shape__yarn_scales_as_in_transformers),
 		cmocka_unit_test(test_shape__what_is_not_done_is_refused_by_name),
 		cmocka_unit_test(test_names__every_tensor_is_found_by_its_name_and_no_other),
 	};

@@ -109,7 +109,9 @@ static void take_numbers(struct backend *back, const struct linear *to, struct b
 	must(from_back->ops->get(from_back, *from, numbers, &err), &err);
 	if (to->is_fp8)
 		must(back->ops->quantize_e4m3(back, *from, to->fp8, none, NULL, &err), &err);
-	else
+	if (to->exact.rows)
+		must(back->ops->convert(back, mat_rows(from, 0, to->exact.rows), to->exact, &err), &err);
+	if (!to->is_fp8)
 		must(back->ops->put(back, to->w.w, numbers, &err), &err);
 	free(numbers);
 }
@@ -265,7 +267,8 @@ static void a_gpu_has_these_bits_too(void **state)
 	skip_without_kernels();
 	for (int late = 0; late < 2; late++)
 		for (size_t i = 0; i < sizeof(variants) / sizeof(variants[0]); i++)
-			same_as_dequantized(&variants[i], late);
+			if (late || !is_fp8(&variants[i])) /* the fill is the same, so its waits suffice */
+				same_as_dequantized(&variants[i], late);
 }
 
 /* Faults of the driver on the way of a slot. With graphs, a pass that occurs again is launched as one. */

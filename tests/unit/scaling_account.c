@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The account of a training step on made-up steps of which every part is known. */
-#include "probe/scaling/step_breakdown.h"
+#include "team/account/step_breakdown.h"
 #include <math.h>
 #include <stdint.h>
 #include "core/math/random.h"

@@ -61,6 +61,11 @@ static void test_flight__counts_what_was_asked_begun_and_ended(void **state)
 	assert_int_equal(f.ended, TEAM_FLIGHT_ENTRIES + 3);
 	assert_int_equal(f.kind, TEAM_FLIGHT_ALL_REDUCE);
 	assert_true(f.bytes == 4096 && f.layer == 17 && f.since_s >= 5);
+	assert_true(f.given_s == -1 && f.worked_s == -1);
+	team_flight_give(b->written);
+	team_flight_worked(b->written);
+	assert_true(team_flight_read(&f, b->read, now() + 7000000000u));
+	assert_true(f.given_s >= 7 && f.worked_s >= 7 && f.given_s >= f.worked_s);
 	team_flight_ask(NULL, TEAM_FLIGHT_GATHER, 8, 0); /* no board: nothing happens */
 	assert_false(team_flight_read(&f, NULL, now()));
 }
@@ -93,6 +98,12 @@ static void test_flight__the_rank_behind_is_named(void **state)
 	assert_int_equal(team_flight_behind(f, known, 4), 2);
 	f[2].begun = 9;
 	assert_int_equal(team_flight_behind(f, known, 4), -1);
+	f[1].asked = f[1].begun = 8; /* the others have asked, and compare before they begin */
+	f[0].begun = f[2].begun = 8;
+	assert_int_equal(team_flight_behind(f, known, 4), 1);
+	f[0] = f[1] = (struct team_flight_state){.asked = 8, .begun = 8, .ended = 7}; /* still in the last one */
+	f[1].ended = 8;
+	assert_int_equal(team_flight_behind(f, known, 4), 1);
 }
 
 static void test_flight__a_mismatch_is_found(void **state)

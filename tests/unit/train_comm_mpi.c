@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include "core/math/random.h"
+#include "team/links/links.h"
 #include "train/mesh/comm_mpi.c" /* with the functions below in place of those of MPI */
 
 enum { RANKS = 2, NUMBERS = 3 * PIECE / 2 + 5 /* two pieces, the last one not whole */ };
@@ -73,12 +74,26 @@ enum status team_mpi_call(struct team *t, const struct mpi_plugin_call *c, struc
 	return STATUS_OK;
 }
 
+/* Both ranks ask for the same collectives. */
+static enum status meet(struct team *t, enum team_meeting kind, const void *mine, size_t size, void *all,
+			struct error *err)
+{
+	(void)err;
+	assert_int_equal(kind, TEAM_MEET_GATHER);
+	for (unsigned r = 0; r < t->size; r++)
+		memcpy((char *)all + r * size, mine, size);
+	return STATUS_OK;
+}
+
+static const struct team_links_ops links_ops = {.meet = meet};
+static struct team_links links = {.ops = &links_ops};
+
 static struct comm *opened(struct team *team)
 {
 	struct comm *c;
 	struct error err = {0};
 
-	*team = (struct team){.size = RANKS};
+	*team = (struct team){.size = RANKS, .links = &links};
 	memset(&fake, 0, sizeof(fake));
 	assert_int_equal(comm_mpi_open(&c, team, &err), STATUS_OK);
 	assert_string_equal(c->library, "MPI of a test");

@@ -70,6 +70,7 @@ static inline void machine_gpus(const char *root)
 			    json_pack("[i,[{s:i,s:I,s:i},{s:i,s:I}]]", 0, "pid", 4242, "memory",
 				      (json_int_t)1 << 30, "sm", 40, "pid", 4243, "memory",
 				      (json_int_t)2 << 30));
+	json_object_set_new(json_object_get(first, "gpm"), "5", json_real(80)); /* tensor pipes */
 	for (int i = 0; i < 2; i++) {
 		json_t *link =
 			json_pack("{s:[i,i],s:{s:[i,i],s:[i,i],s:[i,i],s:[i,i],s:[i,i]}}", "nvlink_state", 0,

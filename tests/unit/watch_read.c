@@ -290,6 +290,8 @@ static void check_gpus(struct bed *b)
 	e = find(s, METRIC_SCOPE_GPU_INSTANCE, "GPU_I_ID", "7");
 	assert_string_equal(watch_label(e, "GPU_I_PROFILE"), "1g.10gb");
 	assert_true(value_of(e, CATALOGUE_INSTANCE_MEMORY) == 10.0 * (1 << 30));
+	assert_true(fabs(value_of(gpu(b, 0), CATALOGUE_GPU_TENSOR_ACTIVE) - 0.8) < 1e-9);
+	assert_true(fabs(value_of(e, CATALOGUE_INSTANCE_TENSOR_ACTIVE) - 0.4) < 1e-9);
 }
 
 static void check_processes(struct bed *b)
@@ -835,6 +837,24 @@ static void test_dcgm_has_the_counters(void **state)
 	bed_stop(&b);
 }
 
+/* Memory of an instance stays when its shares are refused, and they are absent with the reason. */
+static void test_instances_without_gpm(void **state)
+{
+	const struct watch_entity *e;
+	struct bed b;
+
+	machine_make(*state);
+	setenv("FAKE_NVML_RET", "gpm_instance_sample=3", 1);
+	bed_start(&b, *state, 0.1);
+	WAIT(&b, (e = find(state_of(&b), METRIC_SCOPE_GPU_INSTANCE, "GPU_I_ID", "7")) &&
+			 watch_why(e, CATALOGUE_INSTANCE_SM_ACTIVE));
+	assert_string_equal(watch_why(e, CATALOGUE_INSTANCE_SM_ACTIVE), "not supported by this device or driver");
+	assert_null(watch_get(e, CATALOGUE_INSTANCE_DRAM_ACTIVE));
+	assert_true(value_of(e, CATALOGUE_INSTANCE_MEMORY_USED) > 0);
+	assert_true(value_of(gpu(&b, 1), CATALOGUE_GPU_UP) == 1);
+	bed_stop(&b);
+}
+
 /* A reader of the stream that sleeps gets a copy of the state, not old lines. */
 static void test_a_slow_reader(void **state)
 {
@@ -939,6 +959,7 @@ int main(int argc, char **argv)
 		scratch_test(test_xids_of_a_log_that_has_turned_over),
 		scratch_test(test_readings_that_are_refused),
 		scratch_test(test_dcgm_has_the_counters),
+		scratch_test(test_instances_without_gpm),
 		scratch_test(test_a_slow_reader),
 		cmocka_unit_test(test_the_lifeline),
 	};

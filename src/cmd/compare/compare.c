@@ -56,7 +56,7 @@ static json_t *row_json(const struct compare_row *r)
 	return o;
 }
 
-static void json_print(const struct comparison *c)
+static void json_print(const struct comparison *c, const struct scaled_runs *scaling)
 {
 	json_t *root =
 		json_pack("{s:i, s:s, s:s, s:i, s:i, s:i}", "schema", 1, "as", c->fleet ? "fleet" : "history",
@@ -98,6 +98,8 @@ static void json_print(const struct comparison *c)
 		}
 		json_array_append_new(differences, one);
 	}
+	if (scaling)
+		json_object_set_new(root, "scaling", compare_scaling_json(scaling));
 	if (*c->advice)
 		json_object_set_new(root, "advice", json_string(c->advice));
 	json_object_set_new(root, "cases", rows);
@@ -108,15 +110,18 @@ static void json_print(const struct comparison *c)
 	json_decref(root);
 }
 
-static void print(const struct comparison *c, const struct compare_run *runs, size_t count,
-		  const struct compare_opts *o)
+/* `scaling`: NULL if the runs do not differ in their ranks. */
+static void print(const struct comparison *c, const struct scaled_runs *scaling,
+		  const struct compare_run *runs, size_t count, const struct compare_opts *o)
 {
 	struct text out = {0};
 
 	if (o->json) {
-		json_print(c);
+		json_print(c, scaling);
 		return;
 	}
+	if (scaling)
+		compare_scaling_show(&out, scaling, runs, count);
 	compare_show(&out, c, runs, count, o->all);
 	show_text(&out, UTF8_KEEP_NOTHING);
 	text_release(&out);
@@ -164,7 +169,13 @@ static int run(const struct command_context *c, const void *values)
 	enum status status = take_words(&words, &before, c, &o->runs, &err);
 	struct loaded_runs loaded = {0};
 	struct comparison result = {0};
+	struct scaled_runs *scaling = calloc(1, sizeof(*scaling));
+	bool scales = false;
 	int code;
+
+	if (!scaling && !status)
+		status = error_set_cause(&err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					 "out of memory for the runs");
 
 	if (!status)
 		status = loaded_runs_read(&loaded, &words, o->expectations, &err);
@@ -173,8 +184,18 @@ static int run(const struct command_context *c, const void *values)
 	if (!status)
 		status = compare_runs(&result, loaded.run, loaded.count, (enum compare_as)o->as, &err);
 	if (!status)
-		print(&result, loaded.run, loaded.count, o);
+		scales = compare_scaling(scaling, loaded.run, loaded.count);
+	if (scales &&
+	    !result.row_count) /* runs with other numbers of ranks are no regression of each other */
+		snprintf(result.headline, sizeof(result.headline), "runs with %u to %u ranks: %.300s",
+			 scaling->run[0].ranks, scaling->run[scaling->count - 1].ranks,
+			 scaling->run[scaling->count - 1].text);
+	if (scales && !result.row_count)
+		result.exit_code = EXIT_PASS;
+	if (!status)
+		print(&result, scales ? scaling : NULL, loaded.run, loaded.count, o);
 	code = status ? complain(c, &err) : result.exit_code;
+	free(scaling);
 	comparison_release(&result);
 	loaded_runs_release(&loaded);
 	free((void *)words.word);
@@ -201,6 +222,10 @@ const struct command command_compare = {
 		"Several machines: compares each value with the median of the others. An outlier differs by more than "
 		"2 % and by more than three times their spread. Two machines are compared as ratios, without a "
 		"verdict. Differences in the inventory are listed.\n\n"
+		"Scaling: training runs of one model, or cases of probe scaling, with different numbers of ranks are shown in a "
+		"table. It has the efficiency of each run beside the run with the fewest ranks. It also has the share of "
+		"the time lost to computation, communication, waiting, rows, checkpoints and the host. A sentence for each run "
+		"names the largest loss and the setting to change.\n\n"
 		"Exit codes: 0 nothing became worse; 1 a judged case is slower or fails, or there is an outlier; "
 		"2 no verdict: nothing is comparable, a judged case is slower without support, or there are fewer than "
 		"four devices of the same "

@@ -49,7 +49,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct deploy_opts, nodes, .name = "nodes", .preset = "1", .min = 1, .max = 65536,
 		.help = "for --as: number of nodes. For kubernetes-hpa it is the largest number of pods, at least 2"),
 	OPT_ROW(struct deploy_opts, gpus, .name = "gpus-per-node", .also = "gpus", .shown = "N",
-		.help = "for --as: GPUs of each node, or 0 (default: counted on this machine or in --machine)"),
+		.help = "for --as, GPUs of each node, or 0 (default: counted on this machine or in --machine)"),
 	OPT_ROW(struct deploy_opts, machine, .name = "machine", .shown = "DIR",
 		.help = "for --as: count the GPUs of this recorded machine (assay info --record)"),
 	OPT_ROW(struct deploy_opts, image, .name = "image", .shown = "NAME",

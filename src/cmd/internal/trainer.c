@@ -38,7 +38,8 @@ static enum status listen_for_others(struct team *t, struct process_links_place 
 }
 
 /* Links this rank to the others, as the first line says. *team: zeroed if this is the only rank. */
-static enum status join_ranks(struct team *team, struct child_channel *c, struct error *err)
+static enum status join_ranks(struct team *team, struct team_board *board, struct child_channel *c,
+			      struct error *err)
 {
 	const json_t *j = json_object_get(c->first, "team");
 	struct process_links_place place = {.limit_ms = TEAM_LIMIT_MS, .stop = &stop_requested};
@@ -57,8 +58,7 @@ static enum status join_ranks(struct team *team, struct child_channel *c, struct
 	team->launched = team->rank;
 	team->limit_ms = TEAM_LIMIT_MS;
 	team->stop = &stop_requested;
-	team->board = team_board_open(CHILD_SHARED);
-	team_board_take(team->board, 0);
+	team->board = board;
 	place.rank = team->rank;
 	place.size = team->size;
 	place.host = host;
@@ -99,8 +99,10 @@ static int run(const struct command_context *c, int argc, char **argv)
 	job.started_ns = (uint64_t)json_integer_value(json_object_get(channel.first, "started"));
 	job.tuned_s = json_number_value(json_object_get(channel.first, "tuned_s"));
 	job.resume = json_is_true(json_object_get(channel.first, "resume"));
+	job.board = team_board_open(CHILD_SHARED);
+	team_board_take(job.board, 0);
 	if (!st)
-		st = join_ranks(&team, &channel, &err);
+		st = join_ranks(&team, job.board, &channel, &err);
 	job.team = team.size > 1 ? &team : NULL;
 	if (!st)
 		st = train_run(&job, &values, &err);

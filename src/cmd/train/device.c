@@ -186,6 +186,23 @@ static void warn_of_others(const struct training *t, const struct gpu *g)
 			 busy);
 }
 
+/* A CPU computes the same with offload, with more memory and copies. */
+static void warn_of_offload(const struct training *t)
+{
+	const struct config_training *c = &t->config.training;
+
+	if (c->recompute == CONFIG_RECOMPUTE_OFFLOAD)
+		log_warn(
+			t->c->log, LOG_TOPIC_RUN,
+			"training: recompute: offload saves memory only on a GPU. On a CPU it costs memory and "
+			"time, and recompute: full computes the same");
+	if (c->offload)
+		log_warn(
+			t->c->log, LOG_TOPIC_RUN,
+			"training: offload: optimizer saves memory only on a GPU. On a CPU it costs memory and "
+			"time, and offload: none computes the same");
+}
+
 static enum status settle_on(struct training *t, const struct machine *m, struct error *err)
 {
 	uint32_t *device = &t->config.training.device;
@@ -203,8 +220,10 @@ static enum status settle_on(struct training *t, const struct machine *m, struct
 			 c.why);
 	t->room = (struct train_memory_available){.available = machine_cpu(m)->memory_available_bytes /
 							       train_ranks_local(t)};
-	if (!c.gpu)
+	if (!c.gpu) {
+		warn_of_offload(t);
 		st = check_cpu_precision(t, err);
+	}
 	if (st)
 		return st;
 	if (c.gpu) {

@@ -4,7 +4,9 @@
 #include <math.h>
 #include "cmd/train/train.h"
 #include "run/supervisor/supervisor.h"
+#include "team/links/flight.h"
 
+#define FACTS_NS 1000000000u
 #define LAST_NS 2000000000u /* long enough to contain whole GPM intervals, which arrive late */
 enum { CHOOSING_STEPS = 2 };
 
@@ -41,6 +43,28 @@ void train_watch_step(struct training *t, json_t *line)
 	for (size_t i = 0; r && i < sizeof(told) / sizeof(told[0]); i++)
 		if (result_has(r, told[i]))
 			json_object_set_new(line, told[i]->name, json_real(result_get(r, told[i], 0)));
+	result_destroy(r);
+}
+
+void train_watch_facts(struct training *t)
+{
+	const uint64_t now_ns = clock_now_ns(clock_monotonic());
+	struct team_facts facts = {0};
+	struct result *r;
+
+	if (!t->ranks.board || !*t->gpu || now_ns - t->facts_ns < FACTS_NS)
+		return;
+	t->facts_ns = now_ns;
+	r = seen(t, now_ns - LAST_NS, now_ns);
+	if (!r)
+		return;
+	facts.clock_hz = result_get(r, &field_clock_nvml_hz, 0);
+	facts.slowed_share = fmax(result_get(r, &field_violation_power_share, 0),
+				  result_get(r, &field_violation_thermal_share, 0));
+	facts.tensor_share = result_get(r, &field_tensor_active_share, 0);
+	facts.memory_share = result_get(r, &field_dram_active_share, 0);
+	facts.sm_share = result_get(r, &field_sm_active_share, 0);
+	team_facts_set(t->ranks.board, &facts);
 	result_destroy(r);
 }
 

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "cmd/train/hang.h"
 #include "cmd/train/train.h"
-#include "core/file/file.h"
 #include "core/math/random.h"
+#include "core/process/place.h"
 #include "core/text/json_member.h"
 #include "core/text/text.h"
 #include "journal/field.h"
@@ -20,7 +21,6 @@ enum {
 	FELL_NS = 2000000000, /* for a worker that ends by itself with the same error */
 	KILL_MS = 2000,
 	ARGUMENTS_MOST = 64,
-	STAT_MAX = 4096,
 };
 
 bool train_ranks_several(const struct training *t)
@@ -487,134 +487,10 @@ void train_ranks_attend(struct training *t)
 
 void train_ranks_hung(struct training *t)
 {
-	char path[64], *text = NULL, *at;
-	size_t size;
+	struct train_ranks *r = &t->ranks;
 
-	if (!train_ranks_several(t) || t->ranks.state)
-		return;
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)t->worker.pid);
-	if (file_read(&text, &size, path, STAT_MAX, NULL))
-		return;
-	at = strrchr(text, ')');
-	t->ranks.state = at && at[1] == ' ' ? at[2] : '\0';
-	free(text);
-}
-
-static const char *state_text(char state)
-{
-	return state == 'T'		      ? "is stopped (SIGSTOP)"
-	       : state == 'D'		      ? "waits for a disk or another device"
-	       : state == 'R'		      ? "computes"
-	       : state == 'S'		      ? "sleeps"
-	       : state == 'Z' || state == 'X' ? "has ended"
-					      : "is in an unknown state";
-}
-
-/* The flight record of this rank, for the others. */
-static void add_flight(const struct training *t, json_t *out)
-{
-	struct team_flight_state f;
-	const char state[2] = {t->ranks.state, '\0'};
-
-	if (!team_flight_read(&f, t->ranks.board, clock_now_ns(clock_monotonic())))
-		return;
-	json_object_set_new(out, "flight",
-			    json_pack("{s:I, s:I, s:I, s:I, s:i, s:i, s:f, s:s}", "asked",
-				      (json_int_t)f.asked, "begun", (json_int_t)f.begun, "ended",
-				      (json_int_t)f.ended, "bytes", (json_int_t)f.bytes, "kind", (int)f.kind,
-				      "layer", (int)f.layer, "since_s", f.since_s, "state", state));
-}
-
-static bool flight_of(struct team_flight_state *f, const json_t *rank)
-{
-	const json_t *j = json_object_get(rank, "flight");
-	const json_int_t kind = json_integer_value(json_object_get(j, "kind"));
-
-	*f = (struct team_flight_state){.asked = (uint64_t)json_integer_value(json_object_get(j, "asked")),
-					.begun = (uint64_t)json_integer_value(json_object_get(j, "begun")),
-					.ended = (uint64_t)json_integer_value(json_object_get(j, "ended")),
-					.bytes = (uint64_t)json_integer_value(json_object_get(j, "bytes")),
-					.layer = (int32_t)json_integer_value(json_object_get(j, "layer")),
-					.since_s = json_number_value(json_object_get(j, "since_s"))};
-	if (!json_is_object(j) || kind < 0 || kind >= TEAM_FLIGHT_COUNT)
-		return false;
-	f->kind = (enum team_flight_kind)kind;
-	return true;
-}
-
-static void name_collective(char out[160], const struct team_flight_state *f)
-{
-	char layer[48] = "";
-
-	if ((f->kind == TEAM_FLIGHT_ALL_REDUCE || f->kind == TEAM_FLIGHT_REDUCE_SCATTER ||
-	     f->kind == TEAM_FLIGHT_ALL_GATHER) &&
-	    f->layer >= 0)
-		snprintf(layer, sizeof(layer), ", layer %d and above", (int)f->layer);
-	snprintf(out, 160, "collective %llu (%s%s, %llu bytes)", (unsigned long long)f->asked,
-		 team_flight_text(f->kind), layer, (unsigned long long)f->bytes);
-}
-
-static const char *node_of(const struct training *t, unsigned rank)
-{
-	const struct team_shape *s = control_shape(control_of(t));
-
-	return s->node[s->rank[rank].node].shown;
-}
-
-static const char *state_of(const json_t *all, unsigned rank)
-{
-	return json_member_text(json_object_get(json_array_get(all, rank), "flight"), "state");
-}
-
-/* Explains a hang by the records of all ranks: who is behind, or who asked for another collective. False: the
- * records do not show it. */
-static bool explain_hang(struct training *t, const json_t *all)
-{
-	const unsigned size = control_shape(control_of(t))->size;
-	struct team_flight_state *f = calloc(size, sizeof(*f));
-	bool *known = calloc(size, sizeof(*known)), found = false;
-	char what[160], other[160];
-	unsigned a, b, first = 0;
-	int behind, stopped = -1;
-
-	for (unsigned r = 0; f && known && r < size; r++) {
-		known[r] = flight_of(&f[r], json_array_get(all, r));
-		first = f[r].begun > f[first].begun ? r : first;
-		if (*state_of(all, r) == 'T')
-			stopped = (int)r;
-	}
-	behind = f && known ? team_flight_behind(f, known, size) : -1;
-	if (behind >= 0) {
-		const uint64_t next = f[behind].begun + 1;
-
-		if (f[first].asked == next)
-			name_collective(what, &f[first]);
-		else
-			snprintf(what, sizeof(what), "collective %llu", (unsigned long long)next);
-		snprintf(
-			t->end.text, sizeof(t->end.text),
-			"rank %d on %.40s never entered %s; rank %u waited for it for %.0f s; rank %d's last collective was %.0f s "
-			"ago, and its process %s",
-			behind, node_of(t, (unsigned)behind), what, first, f[first].since_s, behind,
-			f[behind].since_s, state_text(*state_of(all, (unsigned)behind)));
-		found = true;
-	} else if (f && known && team_flight_differs(f, known, size, &a, &b)) {
-		name_collective(what, &f[a]);
-		name_collective(other, &f[b]);
-		snprintf(t->end.text, sizeof(t->end.text),
-			 "ranks %u and %u entered different collectives: %s and %s", a, b, what, other);
-		found = true;
-	}
-	if (!found && known && stopped >= 0 && known[stopped]) {
-		name_collective(what, &f[stopped]);
-		snprintf(t->end.text, sizeof(t->end.text),
-			 "rank %d on %.40s is stopped (SIGSTOP) in %s, in which the others wait", stopped,
-			 node_of(t, (unsigned)stopped), what);
-		found = true;
-	}
-	free(f);
-	free(known);
-	return found;
+	if (train_ranks_several(t) && !r->state)
+		process_place_text(r->place, sizeof(r->place), "/proc", t->worker.pid, &r->state);
 }
 
 static bool ended_well(const struct training *t)
@@ -629,7 +505,7 @@ static void take_end(struct training *t, unsigned rank, const json_t *all)
 	struct child_end e = {0};
 
 	child_end_take(&e, json_array_get(all, rank));
-	if (e.cause == CAUSE_TIMED_OUT && explain_hang(t, all)) {
+	if (e.cause == CAUSE_TIMED_OUT && train_hang_explain(t, all)) {
 		t->end.status = e.status;
 		t->end.cause = e.cause;
 		return;
@@ -640,8 +516,11 @@ static void take_end(struct training *t, unsigned rank, const json_t *all)
 		return;
 	t->end.status = e.status;
 	t->end.cause = e.cause;
-	snprintf(t->end.text, sizeof(t->end.text), "rank %u on %.40s: %.400s", rank,
-		 s->node[s->rank[rank].node].shown, e.text);
+	if (!strncmp(e.text, "rank ", 5))
+		snprintf(t->end.text, sizeof(t->end.text), "%.480s", e.text);
+	else
+		snprintf(t->end.text, sizeof(t->end.text), "rank %u on %.40s: %.400s", rank,
+			 s->node[s->rank[rank].node].shown, e.text);
 }
 
 static void lose(struct training *t, const struct error *why)
@@ -679,7 +558,7 @@ void train_ranks_end(struct training *t)
 	if (worst == ENDING_DONE)
 		return;
 	mine = said(t->end.status, &own);
-	add_flight(t, mine);
+	train_hang_record(t, mine);
 	if (control_gather(control_of(t), "how the training processes ended", mine, &all, START_MS, &err)) {
 		lose(t, &err);
 		return;
@@ -714,7 +593,6 @@ int train_ranks_leave(struct training *t, int code)
 
 	if (!train_ranks_several(t))
 		return code;
-	team_board_destroy(&r->board, &r->board_fd);
 	if (r->begun && r->team.place.rank)
 		running_team_await(&r->team);
 	code = running_team_code(&r->team, c, code);

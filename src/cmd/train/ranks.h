@@ -23,7 +23,9 @@ struct train_ranks { /* zeroed: one rank */
 	struct error why;	  /* why the team has ended */
 	struct team_board *board; /* of the worker, with its flight record; NULL: none */
 	int board_fd;
-	char state; /* of the worker when it was found to hang, as in /proc/PID/stat; 0: it was not */
+	/* The worker when it was found to hang: its state as in /proc/PID/stat (0: it was not), and what its
+	 * main thread did. */
+	char state, place[240];
 };
 
 /* Finds the number of this rank, joins the others, and from then on logs with this rank's name. */

@@ -14,6 +14,21 @@ static double figure(const json_t *line, const char *name)
 	return json_object_get(line, name) ? info_number(line, name) : (double)NAN;
 }
 
+/* Where the time of all ranks went in the last steps, for example " | ranks: compute 71 communication 9
+ * waiting 18 (for rank 2) rows 0 host 2 %". */
+static void account_text(struct text *out, const json_t *line)
+{
+	if (!json_object_get(line, "exposed_share"))
+		return;
+	text_addf(out, " | ranks: compute %.0f communication %.0f waiting %.0f",
+		  100 * info_number(line, "mean_compute_share"), 100 * info_number(line, "exposed_share"),
+		  100 * info_number(line, "waiting_share"));
+	if (json_object_get(line, "late_rank"))
+		text_addf(out, " (for rank %.0f)", info_number(line, "late_rank"));
+	text_addf(out, " rows %.0f save %.0f host %.0f %%", 100 * info_number(line, "mean_rows_share"),
+		  100 * info_number(line, "mean_save_share"), 100 * info_number(line, "mean_host_share"));
+}
+
 static void step_text(struct text *out, const struct training *t, const json_t *line)
 {
 	double step_s = info_number(line, "step_s"), steps = info_number(t->ready, "steps");
@@ -35,6 +50,7 @@ static void step_text(struct text *out, const struct training *t, const json_t *
 			  100 * info_number(line, "wait_s") / step_s);
 	if (step_s > 0 && json_object_get(line, "gemm_s"))
 		text_addf(out, ", GEMM %.0f %%", 100 * info_number(line, "gemm_s") / step_s);
+	account_text(out, line);
 	train_watch_text(out, line);
 	units_format(memory, sizeof(memory), info_number(line, "memory_bytes"), "B");
 	units_format(planned, sizeof(planned), info_number(t->ready, "memory_planned_bytes"), "B");

@@ -138,19 +138,21 @@ static enum status check_inputs(struct training *t, struct error *err)
 	return st;
 }
 
-/* The key by which runs are comparable: model, trained parameters, step size and number of steps. */
+/* The key by which runs are comparable: model, trained parameters, step size, number of steps, ranks. */
 static void write_key(char *key, size_t size, const struct config *c)
 {
 	const char *base = strrchr(c->model.name_or_path, '/');
 	const struct config_training *t = &c->training;
-	char what[32] = "full";
+	char what[32] = "full", ranks[24] = "";
 
 	if (c->has_lora)
 		snprintf(what, sizeof(what), "lora-r%u", c->lora.r);
-	snprintf(key, size, "train %.80s %s batch=%ux%u tokens=%llu steps=%llu",
+	if (c->place.ranks > 1)
+		snprintf(ranks, sizeof(ranks), " ranks=%u", c->place.ranks);
+	snprintf(key, size, "train %.80s %s batch=%ux%u tokens=%llu steps=%llu%s",
 		 base ? base + 1 : c->model.name_or_path, what, t->per_device_train_batch_size,
 		 t->gradient_accumulation_steps, (unsigned long long)c->data.max_seq_length,
-		 (unsigned long long)t->max_steps);
+		 (unsigned long long)t->max_steps, ranks);
 }
 
 static enum status begin_job(struct training *t, struct error *err)
@@ -484,8 +486,8 @@ const struct command command_train = {
 		"Ctrl-C, TERM and USR1 save a checkpoint and stop. --resume continues from the newest complete checkpoint, bit for bit "
 		"as without the interruption (on a GPU with training: deterministic: true).\n\n"
 		"Exit codes: 0 trained, 1 the result is not usable (for example, training diverged), 2 training was not "
-		"possible, 64 wrong usage or an error in the configuration, 75 stopped by TERM or USR1 after saving a checkpoint: "
-		"start it again with --resume.",
+		"possible, 64 wrong usage or an error in the configuration. 75: TERM or USR1 stopped the run, and a checkpoint is "
+		"saved.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct train_opts)},
 	.mpi_on_cpus = true,
 	.saves = true,

@@ -51,6 +51,7 @@ struct training {
 	struct process worker;
 	struct lines in;
 	uint64_t start_ns, phase_ns;
+	uint64_t facts_ns;	       /* the worker was last told about its GPU */
 	uint64_t chosen_steps;	       /* reported steps in which the worker tunes */
 	uint64_t first_ns, stepped_ns; /* end of the last tuning step and of the last step so far; 0: none */
 	char phase[16];
@@ -106,6 +107,8 @@ enum status train_follow(struct training *t, struct error *err);
 /* Adds the telemetry of the GPU to a `step` line, and to the results (gpu_telemetry.c); nothing if there
  * is none. */
 void train_watch_step(struct training *t, json_t *line);
+/* Once a second: tells the worker about its GPU, which all ranks compare. */
+void train_watch_facts(struct training *t);
 void train_watch_run(struct training *t);
 /* Appends " | tensor 62 % 690 W 1755 MHz", as far as the line has these values. */
 void train_watch_text(struct text *out, const json_t *line);

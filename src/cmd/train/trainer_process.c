@@ -142,8 +142,7 @@ static enum status start(struct training *t, struct error *err)
 	first = json_pack("{s:s, s:b, s:s, s:s, s:I, s:f, s:O?, s:o?}", "dir", t->dir, "resume", t->goes_on,
 			  "config", t->hash, "gpu", t->gpu, "started", (json_int_t)process_started_ns(),
 			  "tuned_s", t->tuned_s, "card", t->card, "team", team);
-	if (train_ranks_several(t))
-		t->ranks.board = team_board_create(&t->ranks.board_fd);
+	t->ranks.board = team_board_create(&t->ranks.board_fd);
 	if (t->ranks.board)
 		spec.shared = t->ranks.board_fd;
 	st = first ? process_start(&t->worker, &spec, err)
@@ -278,6 +277,7 @@ enum status train_follow(struct training *t, struct error *err)
 		train_ranks_attend(t);
 		heed_home(t);
 		pass_on_stop(t);
+		train_watch_facts(t);
 		if (state == LINES_MORE)
 			end_hung(t);
 	}
@@ -289,5 +289,6 @@ enum status train_follow(struct training *t, struct error *err)
 		train_ranks_end(t);
 	end_phase(t);
 	process_release(&t->worker);
+	team_board_destroy(&t->ranks.board, &t->ranks.board_fd);
 	return st;
 }

@@ -134,6 +134,10 @@ struct dcgm_metric {
 	X(PROCESS_SM, "assay_process_gpu_sm_ratio", NULL, GAUGE, "ratio", PROCESS, FAST, 0.01, DCGM_NONE, "nvmlDeviceGetProcessUtilization", "Share of the SMs that a process used") \
 	X(INSTANCE_MEMORY, "assay_gpu_instance_memory_bytes", NULL, GAUGE, "bytes", GPU_INSTANCE, SLOW, 1048576, DCGM_NONE, "nvmlDeviceGetMemoryInfo_v2", "Memory of an instance under MIG") \
 	X(INSTANCE_MEMORY_USED, "assay_gpu_instance_memory_used_bytes", NULL, GAUGE, "bytes", GPU_INSTANCE, FAST, 1048576, DCGM_NONE, "nvmlDeviceGetMemoryInfo_v2", "Memory in use of an instance under MIG") \
+	X(INSTANCE_ENGINE_ACTIVE, "assay_gpu_instance_engine_active_ratio", NULL, GAUGE, "ratio", GPU_INSTANCE, FAST, 0.01, DCGM_NONE, "GPM 1", "Share of time in which the compute or graphics engine of an instance under MIG was busy") \
+	X(INSTANCE_SM_ACTIVE, "assay_gpu_instance_sm_active_ratio", NULL, GAUGE, "ratio", GPU_INSTANCE, FAST, 0.01, DCGM_NONE, "GPM 2", "Share of cycles with a resident warp, mean of the SMs of an instance under MIG") \
+	X(INSTANCE_TENSOR_ACTIVE, "assay_gpu_instance_tensor_active_ratio", NULL, GAUGE, "ratio", GPU_INSTANCE, FAST, 0.01, DCGM_NONE, "GPM 5", "Share of cycles in which a tensor pipe of an instance under MIG was active") \
+	X(INSTANCE_DRAM_ACTIVE, "assay_gpu_instance_dram_active_ratio", NULL, GAUGE, "ratio", GPU_INSTANCE, FAST, 0.01, DCGM_NONE, "GPM 10", "Share of cycles in which the memory interface of an instance under MIG moved data") \
 	X(PORT_UP, "assay_port_up", NULL, GAUGE, "bool", PORT, FAST, 0, DCGM_NONE, "/sys/class/infiniband", "1 while the port is active") \
 	X(PORT_RATE, "assay_port_rate_bytes_per_second", NULL, GAUGE, "bytes/second", PORT, FAST, 1e4, DCGM_NONE, "/sys/class/infiniband", "Signalled rate of the port") \
 	X(PORT_TX, "assay_port_transmit_bytes_total", NULL, COUNTER, "bytes", PORT, FAST, 0, DCGM_NONE, "/sys/class/infiniband", "Data sent by the port") \

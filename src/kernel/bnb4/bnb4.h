@@ -61,9 +61,9 @@ struct bnb4_dequantize_args {
 };
 static_assert(sizeof(struct bnb4_dequantize_args) == 1160, "layout shared with nvcc");
 
-/* bnb4_to_fp8: a linear layer whose rows are those of `parts` matrices, one after the other. Its numbers are
- * those of bnb4_dequantize, and q is what train_fp8_weights makes of them. Grid: tiles of q's cols * tiles of
- * its rows. Threads: TRAIN_THREADS. Shared: BNB4_FP8_SHARED. A pass reads half a byte per element and
+/* bnb4_to_fp8: a linear layer whose rows are those of `parts` matrices, one after the other.
+ * train_fp8_weights would make the same q of the numbers of bnb4_dequantize. Grid: tiles of q's cols * tiles
+ * of its rows. Threads: TRAIN_THREADS. Shared: BNB4_FP8_SHARED. A pass reads half a byte per element and
  * writes 2. */
 struct bnb4_fp8_part {
 	struct bnb4_codes from;

@@ -6,6 +6,11 @@
 
 enum { SUM_AT_ONCE = 1024, TEXT = 400 };
 
+enum status comm_part(struct comm *c, const char *name, uint64_t number, uint64_t shape, struct error *err)
+{
+	return c && c->ops->part ? c->ops->part(c, name, number, shape, err) : STATUS_OK;
+}
+
 enum status comm_sum(struct comm *c, double *values, size_t count, struct error *err)
 {
 	double *all = c ? malloc((size_t)c->size * SUM_AT_ONCE * sizeof(*all)) : NULL;
@@ -64,6 +69,50 @@ enum status comm_collect(struct comm *c, const void *mine, void *all, const size
 	}
 	free(piece);
 	free(got);
+	return st;
+}
+
+/* In one gather. `room`: for the numbers of all ranks, and of this one. */
+static enum status sum_each_at_once(struct comm *c, double *values, size_t count, const double *mine,
+				    size_t each, double *all, double *room, struct error *err)
+{
+	const size_t n = count + each;
+	double *own = room + c->size * n;
+	enum status st;
+
+	memcpy(own, values, count * sizeof(*own));
+	memcpy(own + count, mine, each * sizeof(*own));
+	st = c->ops->gather(c, own, n * sizeof(*own), room, err);
+	for (size_t i = 0; i < count && !st; i++) {
+		values[i] = room[i];
+		for (unsigned r = 1; r < c->size; r++)
+			values[i] += room[r * n + i];
+	}
+	for (unsigned r = 0; r < c->size && !st; r++)
+		memcpy(all + r * each, room + r * n + count, each * sizeof(*all));
+	return st;
+}
+
+enum status comm_sum_each(struct comm *c, double *values, size_t count, const double *mine, size_t each,
+			  double *all, struct error *err)
+{
+	double *room;
+	enum status st;
+
+	if (!c)
+		memcpy(all, mine, each * sizeof(*all));
+	if (!c)
+		return STATUS_OK;
+	if ((count + each) * sizeof(double) > COMM_GATHER_MAX) {
+		st = comm_sum(c, values, count, err);
+		return st ? st : c->ops->gather(c, mine, each * sizeof(*mine), all, err);
+	}
+	room = calloc((size_t)c->size + 1, (count + each) * sizeof(*room));
+	if (!room)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for figures of %u ranks", c->size);
+	st = sum_each_at_once(c, values, count, mine, each, all, room, err);
+	free(room);
 	return st;
 }
 

@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "model/tensor/tensor.h"
 
+#define COMM_PART_ONCE UINT64_MAX
 enum { COMM_GATHER_MAX = 1 << 16 }; /* bytes of one rank in a gather */
 
 struct comm_count {	     /* sums since the caller last cleared them */
@@ -44,6 +45,8 @@ struct comm_ops {
 	enum status (*gather)(struct comm *, const void *mine, size_t size, void *all, struct error *);
 	/* Rank 0's bytes to all; `size` is equal on all. */
 	enum status (*share)(struct comm *, void *bytes, size_t size, struct error *);
+	/* See comm_part. NULL: nothing is compared. */
+	enum status (*part)(struct comm *, const char *name, uint64_t number, uint64_t shape, struct error *);
 	/* Ends communication; all ranks call it, after which *comm is gone. */
 	void (*close)(struct comm *);
 };
@@ -61,8 +64,19 @@ struct comm {
  * all: on rank 0, room for border[size] bytes, else NULL. */
 enum status comm_collect(struct comm *c, const void *mine, void *all, const size_t *border,
 			 struct error *err);
+/*
+ * All operations until the next call belong to part `name` of the run ("step"), number `number`. A back end
+ * compares the operations of a part between the ranks before it enters them: BUG names the rank that differs.
+ * Parts with equal `name` and `shape` have the same operations, so that a comparison is needed only once;
+ * COMM_PART_ONCE: each operation is compared. comm NULL: does nothing.
+ */
+enum status comm_part(struct comm *c, const char *name, uint64_t number, uint64_t shape, struct error *err);
 /* Sums of host numbers over the ranks, in place, added in the order of ranks. comm NULL: one rank. */
 enum status comm_sum(struct comm *c, double *values, size_t count, struct error *err);
+/* The same, and `each` numbers of every rank to all, by rank: `all` has comm->size * each numbers. One
+ * operation if all fits into COMM_GATHER_MAX. comm NULL: `all` gets `mine`. */
+enum status comm_sum_each(struct comm *c, double *values, size_t count, const double *mine, size_t each,
+			  double *all, struct error *err);
 /* The worst status of all ranks, so that all go on or none: *err then names its rank. comm NULL: `mine`. */
 enum status comm_agree(struct comm *c, enum status mine, struct error *err);
 #endif

@@ -73,6 +73,21 @@ void cost_slot_fill(struct backend *back, const struct slot_fill *fill)
 	cost_refresh(back, &fill->live);
 }
 
+void cost_lane(struct backend *back, const struct lane_copies *copies)
+{
+	double bytes = 0;
+
+	for (int i = 0; i < copies->count; i++) {
+		const struct mat *m = &copies->copy[i].host;
+
+		bytes += (double)dtype_bytes(m->dtype, (uint64_t)(m->rows * m->cols));
+	}
+	if (copies->out)
+		back->cost.out_bytes += bytes;
+	else
+		back->cost.in_bytes += bytes;
+}
+
 enum status workspace_quantize(struct backend *back, const struct stored *to, struct mat *room,
 			       struct error *err)
 {

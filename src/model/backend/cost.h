@@ -16,6 +16,8 @@ void cost_touch(struct backend *back, const struct mat *m, double times);
 /* Adds the bytes of a step of AdamW: the gradient is read, the other operands are read and written. */
 void cost_adamw(struct backend *back, const struct adamw_part *p);
 void cost_refresh(struct backend *back, const struct live_range *range);
+/* The bytes that a lane copies; they belong to no part of the main stream's time. */
+void cost_lane(struct backend *back, const struct lane_copies *copies);
 void cost_slot_fill(struct backend *back, const struct slot_fill *fill);
 
 enum { ATTENTION_ROWS = 64 };  /* queries that a CPU thread processes at once */

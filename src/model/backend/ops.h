@@ -22,6 +22,7 @@ struct op_cost {
 	double bytes; /* each operand counted once */
 	double gemm_flop;
 	double gemm_s; /* wall time of the calling thread in GEMMs, including attention's; 0 when planned */
+	double in_bytes, out_bytes; /* copied by lanes: to the device, and to host memory */
 };
 
 enum backend_kind { BACKEND_CPU, BACKEND_GPU }; /* matrices of a CPU back end are in host memory */
@@ -33,6 +34,9 @@ struct backend {
 	const struct ops *ops;
 	void *device; /* private data of the back end */
 	struct arena *arena;
+	/* Host memory that the device copies from and to by itself: pinned. Lent; NULL: none. Its matrices
+	 * are operands of lane_copy alone. */
+	struct arena *host;
 	struct op_cost cost; /* sum since the caller last cleared it */
 	enum dtype dtype, stat;
 	enum backend_kind kind; /* the device that computes, or that the plan is for */
@@ -81,6 +85,31 @@ struct slot_fill {
 	struct mat master;
 	struct live_range live; /* count 0: none */
 };
+/*
+ * A lane copies between memory of the device and back->host, beside the main stream, through slots of device
+ * memory. It has a stream for each direction. The work that reads and writes its slots is the main stream's
+ * (INPUTS) or is on a stream of the lane itself (STATES), which lane_run fills.
+ * lane_copy in: after the slot's last copy out and its last FREE. lane_copy out: after the work so far.
+ * lane_event READY: later work finds what was copied in last. STORED: later work may overwrite the slot, and
+ * later copies of this slot may read what was copied out. FREE: the work so far was the last to use the slot.
+ * lane_run: after the main stream's work so far. lane_join: the main stream waits for the lane's work so far.
+ * lane_wait: the caller waits, for work and copies.
+ * Every copy is awaited before its memory has another use (docs/explanation/design/storage.md, "Offload").
+ * No call may be within a capture.
+ */
+enum lane { LANE_INPUTS, LANE_STATES, LANES };
+enum { LANE_SLOTS = 2 };
+struct lane_copy {
+	struct mat device, host; /* packed, of one size; rows 0: nothing is copied */
+};
+struct lane_copies {
+	enum lane lane;
+	int slot;
+	bool out; /* to host memory */
+	const struct lane_copy *copy;
+	int count;
+};
+enum lane_event { LANE_READY, LANE_STORED, LANE_FREE };
 struct attention {
 	int heads, kv_heads, head_dim;
 	float scale;
@@ -163,9 +192,9 @@ struct ops {
 	 * NULL: nothing is rearranged. */
 	enum status (*pack)(struct backend *, struct mat *w, struct error *);
 	enum status (*gemm)(struct backend *, const struct gemm *, struct error *);
-	/* Quantizes weights (of the activations' type, or F32) to E4M3 with a scale per 128 x 128 elements,
-	 * `to`, and the same bytes transposed with the transposed scales, `transposed`, unless it is absent.
-	 * Numbers that are not finite are counted as by gemm. */
+	/* Quantizes weights (of the activations' type, or F32) to E4M3 with a scale per 128 x 128 elements.
+	 * `transposed` gets the transposed bytes and scales, unless it is absent. Numbers that are not
+	 * finite are counted as by gemm. */
 	enum status (*quantize_e4m3)(struct backend *, struct mat from, struct mat to, struct mat transposed,
 				     int32_t *overflows, struct error *);
 	/* x[t] = table[token[t]]. Backward adds rows of dx to dtable. */
@@ -271,6 +300,13 @@ struct ops {
 	enum status (*slot_fill)(struct backend *, const struct slot_fill *, struct error *);
 	enum status (*slot_ready)(struct backend *, int slot, struct error *);
 	enum status (*slot_free)(struct backend *, int slot, struct error *);
+	/* See enum lane. lane_run: `run` enqueues adamw and convert alone. */
+	enum status (*lane_copy)(struct backend *, const struct lane_copies *, struct error *);
+	enum status (*lane_event)(struct backend *, enum lane, int slot, enum lane_event, struct error *);
+	enum status (*lane_run)(struct backend *, enum lane, enum status (*run)(void *arg, struct error *),
+				void *arg, struct error *);
+	enum status (*lane_join)(struct backend *, enum lane, struct error *);
+	enum status (*lane_wait)(struct backend *, enum lane, struct error *);
 	enum status (*column_sum)(struct backend *, struct mat x, struct mat sum_add,
 				  struct error *); /* gradient of a bias */
 	/* sum += over all elements, in double. The order does not depend on the number of threads. `sum` is

@@ -320,6 +320,29 @@ static enum status plan_slot_event(struct backend *back, int slot, struct error 
 	return STATUS_OK;
 }
 
+static enum status plan_lane_copy(struct backend *back, const struct lane_copies *copies, struct error *err)
+{
+	cost_lane(back, copies);
+	return STATUS_OK;
+}
+
+static enum status plan_lane_event(struct backend *back, enum lane lane, int slot, enum lane_event event,
+				   struct error *err)
+{
+	return STATUS_OK;
+}
+
+static enum status plan_lane_run(struct backend *back, enum lane lane,
+				 enum status (*run)(void *arg, struct error *), void *arg, struct error *err)
+{
+	return run(arg, err);
+}
+
+static enum status plan_lane_join(struct backend *back, enum lane lane, struct error *err)
+{
+	return STATUS_OK;
+}
+
 static enum status plan_column_sum(struct backend *back, struct mat x, struct mat sum_add, struct error *err)
 {
 	touch(back, &x, 1);
@@ -387,6 +410,11 @@ static const struct ops plan_ops = {
 	.slot_fill = plan_slot_fill,
 	.slot_ready = plan_slot_event,
 	.slot_free = plan_slot_event,
+	.lane_copy = plan_lane_copy,
+	.lane_event = plan_lane_event,
+	.lane_run = plan_lane_run,
+	.lane_join = plan_lane_join,
+	.lane_wait = plan_lane_join,
 	.column_sum = plan_column_sum,
 	.reduce = plan_reduce,
 	.adamw = plan_adamw,

@@ -50,4 +50,8 @@ extern __typeof__(*((struct ops *)0)->replay) cpu_replay;
 extern __typeof__(*((struct ops *)0)->quantize) cpu_quantize;
 extern __typeof__(*((struct ops *)0)->slot_fill) cpu_slot_fill;
 extern __typeof__(*((struct ops *)0)->slot_ready) cpu_slot_event; /* also slot_free */
+extern __typeof__(*((struct ops *)0)->lane_copy) cpu_lane_copy;
+extern __typeof__(*((struct ops *)0)->lane_event) cpu_lane_event;
+extern __typeof__(*((struct ops *)0)->lane_run) cpu_lane_run;
+extern __typeof__(*((struct ops *)0)->lane_join) cpu_lane_join; /* also lane_wait */
 #endif

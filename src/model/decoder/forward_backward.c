@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "model/backend/cost.h"
 #include "model/decoder/head.h"
+#include "model/decoder/inputs.h"
 #include "model/tensor/fp8.h"
 #include "model/tensor/matrix.h"
 
@@ -11,7 +12,8 @@ enum status saved_create(struct saved *saved, const struct model *m, enum recomp
 	*saved = (struct saved){.mode = mode};
 	saved->layer = calloc((size_t)m->shape.layers, sizeof(*saved->layer));
 	saved->fp8 = calloc((size_t)m->shape.layers, sizeof(*saved->fp8));
-	if (!saved->layer || !saved->fp8)
+	saved->host = calloc((size_t)m->shape.layers, sizeof(*saved->host));
+	if (!saved->layer || !saved->fp8 || !saved->host)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for a table of layers");
 	return STATUS_OK;
@@ -21,6 +23,7 @@ void saved_release(struct saved *saved)
 {
 	free(saved->layer);
 	free(saved->fp8);
+	free(saved->host);
 	*saved = (struct saved){0};
 }
 
@@ -171,16 +174,35 @@ static enum status place_fp8_copies(const struct pass *p, struct error *err)
 	return st;
 }
 
-static bool is_kept(const struct model *m, enum recompute mode, const struct field *f)
+static struct linear_run linear_run_of(const struct pass *p)
 {
-	if (mode == RECOMPUTE_NONE)
-		return f->at != offsetof(struct layer_saved, h) || !linear_has_halves(&m->layer->down);
-	return mode == RECOMPUTE_CHEAP ? f->cheap : f->full;
+	return (struct linear_run){.back = p->back,
+				   .dropout_p = p->dropout ? (float)p->model->lora.dropout : 0,
+				   .dropout_seed = p->dropout_seed,
+				   .row_begin = p->batch->row_begin};
 }
 
-static bool is_of_mlp(const struct field *f)
+static bool is_kept(const struct pass *p, const struct field *f)
+{
+	const struct linear_run run = linear_run_of(p);
+
+	if (p->saved->mode == RECOMPUTE_NONE)
+		return f->at != offsetof(struct layer_saved, h) ||
+		       !linear_has_halves(&run, &p->model->layer->down);
+	return p->saved->mode == RECOMPUTE_CHEAP ? f->cheap : f->full;
+}
+
+/* Matrices of one tile of rows. */
+static bool is_tiled(const struct field *f)
 {
 	return f->at == offsetof(struct layer_saved, gate_up) || f->at == offsetof(struct layer_saved, h);
+}
+
+/* Matrices that attention's backward pass does not read. */
+static bool is_of_mlp(const struct field *f)
+{
+	return is_tiled(f) || f->at == offsetof(struct layer_saved, x2) ||
+	       f->at == offsetof(struct layer_saved, rstd2) || f->at == offsetof(struct layer_saved, n2);
 }
 
 /* A matrix that is not saved exists once, shared by all layers. */
@@ -194,11 +216,15 @@ static enum status place_field(const struct pass *p, const struct field *f, bool
 	};
 	enum status st = STATUS_OK;
 
+	if (f->cols && !kept && is_tiled(f))
+		m.rows = p->saved->mlp_rows;
 	if (back->kind == BACKEND_GPU && f->at == offsetof(struct layer_saved, lse))
 		m.rows *= ATTENTION_LSE_ROOM;
 	for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++) {
 		m.cols = f->cols + tail_of(p->model, f->at);
-		if (f->cols && (kept || layer == 0))
+		if (p->saved->offload && f->at == offsetof(struct layer_saved, x))
+			st = inputs_place(p, layer, &m, err);
+		else if (f->cols && (kept || layer == 0))
 			st = arena_mat(back->arena, kept ? MEM_SAVED : MEM_SCRATCH, &m, f->name, err);
 		m.cols = f->cols;
 		*field_of(&p->saved->layer[layer], f) = m;
@@ -226,6 +252,23 @@ static enum status place_ends(const struct pass *p, struct error *err)
 	return st;
 }
 
+/* Rows that the MLP processes at once. With full recomputation its matrices are of one tile of rows, if there
+ * are many rows; tiles are about equal. FP8 needs whole copies in E4M3. */
+static int64_t mlp_rows(const struct pass *p)
+{
+	enum { MOST_GPU = 4096, TOGETHER = 64 };
+	const int64_t tokens = p->batch->tokens, preset = p->back->kind == BACKEND_GPU ? MOST_GPU : tokens;
+	const int64_t most = p->mlp_tile ? p->mlp_tile : preset, tiles = (tokens + most - 1) / most;
+	int64_t rows;
+
+	if (p->saved->mode != RECOMPUTE_FULL || p->model->fp8 || tiles <= 1)
+		return tokens;
+	rows = (tokens + tiles - 1) / tiles;
+	if (most >= TOGETHER)
+		rows = (rows + TOGETHER - 1) / TOGETHER * TOGETHER;
+	return rows < most ? rows : most;
+}
+
 /* First what is saved, then what is shared, of which the MLP's comes last. */
 static enum status place_saved(const struct pass *p, struct error *err)
 {
@@ -234,8 +277,9 @@ static enum status place_saved(const struct pass *p, struct error *err)
 	enum status st = STATUS_OK;
 
 	fields_of(p->model, saved->mode, field);
+	saved->mlp_rows = mlp_rows(p);
 	for (int i = 0; !st && i < SAVED_FIELDS; i++)
-		if (is_kept(p->model, saved->mode, &field[i]))
+		if (is_kept(p, &field[i]))
 			st = place_field(p, &field[i], true, err);
 	if (!st)
 		st = place_ends(p, err);
@@ -243,7 +287,7 @@ static enum status place_saved(const struct pass *p, struct error *err)
 	for (int of_mlp = 0; of_mlp < 2; of_mlp++) {
 		saved->mlp = arena_mark(p->back->arena);
 		for (int i = 0; !st && i < SAVED_FIELDS; i++)
-			if (!is_kept(p->model, saved->mode, &field[i]) && is_of_mlp(&field[i]) == of_mlp)
+			if (!is_kept(p, &field[i]) && is_of_mlp(&field[i]) == of_mlp)
 				st = place_field(p, &field[i], false, err);
 	}
 	for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++)
@@ -257,15 +301,13 @@ static enum status place_saved(const struct pass *p, struct error *err)
 static struct layer_run run_of(const struct pass *p)
 {
 	return (struct layer_run){
-		.linear = {.back = p->back,
-			   .dropout_p = p->dropout ? (float)p->model->lora.dropout : 0,
-			   .dropout_seed = p->dropout_seed,
-			   .row_begin = p->batch->row_begin},
+		.linear = linear_run_of(p),
 		.shape = &p->model->shape,
 		.batch = p->batch,
 		.cos_sin = p->model->cos_sin,
 		.recompute = p->saved->mode,
 		.mlp = &p->saved->mlp,
+		.mlp_rows = p->saved->mlp_rows,
 	};
 }
 
@@ -279,11 +321,11 @@ static enum status check_pass(const struct pass *p, struct error *err)
 }
 
 /* Whether the work is independent of the step, so that a device may repeat it as a graph. The caller's own
- * work between layers and communication are in no graph. */
+ * work between layers, communication and the copies of lanes are in no graph. */
 static bool repeats(const struct pass *p)
 {
-	return p->back->ops->span && !p->dropout && !p->layer_done && !p->model->divided.gradient &&
-	       !p->model->divided.weights && !p->model->divided.base;
+	return p->back->ops->span && !p->dropout && !p->layer_done && !p->saved->offload &&
+	       !p->model->divided.gradient && !p->model->divided.weights && !p->model->divided.base;
 }
 
 static enum status in_span(const struct pass *p, enum status (*run)(void *, struct error *), void *arg,
@@ -333,6 +375,8 @@ static enum status layers_forward(void *arg, struct error *err)
 		if (!st)
 			st = slots_use(p->model, p->back, i, i + 1 < layers ? i + 1 : -1, err);
 		if (!st)
+			st = inputs_forward(p, i, err);
+		if (!st)
 			st = layer_forward(&run, &p->model->layer[i], &saved[i],
 					   i + 1 < layers ? saved[i + 1].x : p->saved->out, err);
 		if (!st)
@@ -355,23 +399,6 @@ enum status model_forward(const struct pass *p, struct error *err)
 	return st;
 }
 
-static bool layer_is_trained(const struct layer *l)
-{
-	return linear_is_trained(&l->qkv) || linear_is_trained(&l->o) || linear_is_trained(&l->gate_up) ||
-	       linear_is_trained(&l->down) || l->norm1.grad.rows;
-}
-
-int64_t model_lowest_trained(const struct model *m)
-{
-	int64_t layer = 0;
-
-	if (m->embed.grad.rows)
-		return 0;
-	while (layer < m->shape.layers && !layer_is_trained(&m->layer[layer]))
-		layer++;
-	return layer;
-}
-
 static enum status layers_backward(void *arg, struct error *err)
 {
 	const struct span_run *r = arg;
@@ -389,8 +416,12 @@ static enum status layers_backward(void *arg, struct error *err)
 		if (!st)
 			st = divided_layer(p->model, p->back, i, err);
 		if (!st)
+			st = inputs_backward(p, i, err);
+		if (!st)
 			st = layer_backward(&run, &p->model->layer[i], &p->saved->layer[i], r->dx,
 					    input_wanted, err);
+		if (!st)
+			st = inputs_done(p, i, err);
 		if (!st)
 			st = slots_done(p->model, p->back, i, err);
 		if (!st)

@@ -2,7 +2,7 @@
 #include "model/decoder/head.h"
 #include "model/tensor/matrix.h"
 
-enum { CHUNK_ROWS = 1024, CHUNK_ROWS_GPU = 4096 };
+enum { CHUNK_ROWS = 1024, CHUNK_ROWS_GPU = 2048 };
 
 static int64_t chunk_rows(const struct backend *back)
 {

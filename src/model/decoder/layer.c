@@ -103,9 +103,9 @@ static enum status attend(const struct layer_run *run, const struct layer_saved 
 	return back->ops->attention(back, &at, run->batch, s->qkv, s->o, s->lse, err);
 }
 
-/* From the layer's input to the input of SwiGLU. */
-static enum status forward_to_gate_up(const struct layer_run *run, const struct layer *l,
-				      const struct layer_saved *s, struct error *err)
+/* From the layer's input to the MLP's. */
+static enum status forward_attention(const struct layer_run *run, const struct layer *l,
+				     const struct layer_saved *s, struct error *err)
 {
 	const struct linear_run *linear = &run->linear;
 	enum status st = norm(run, &l->norm1, s->x, s->n1, s->rstd1, err);
@@ -116,33 +116,80 @@ static enum status forward_to_gate_up(const struct layer_run *run, const struct 
 		st = rope(run, l, s, err);
 	if (!st)
 		st = attend(run, s, err);
+	return st ? st : linear_forward(linear, &l->o, s->o, s->x2, s->x, s->u_o, err);
+}
+
+/* From the MLP's input to that of SwiGLU. */
+static enum status forward_to_gate_up(const struct layer_run *run, const struct layer *l,
+				      const struct layer_saved *s, struct error *err)
+{
+	enum status st = norm(run, &l->norm2, s->x2, s->n2, s->rstd2, err);
+
+	return st ? st
+		  : linear_forward(&run->linear, &l->gate_up, s->n2, s->gate_up, (struct mat){0},
+				   s->u_gate_up, err);
+}
+
+/* A tile of rows that the MLP processes at once. */
+struct tile {
+	struct layer_run run;
+	struct layer_saved saved;
+	int64_t begin, rows;
+};
+
+static int64_t tile_rows(const struct layer_run *run)
+{
+	return run->mlp_rows ? run->mlp_rows : run->batch->tokens;
+}
+
+static struct tile tile_of(const struct layer_run *run, const struct layer_saved *s, int64_t begin)
+{
+	const int64_t all = run->batch->tokens, left = all - begin, most = tile_rows(run);
+	struct tile t = {.run = *run, .saved = *s, .begin = begin, .rows = left < most ? left : most};
+	struct layer_saved *of = &t.saved;
+	struct mat *const rows[] = {&of->x2, &of->rstd2, &of->n2, &of->u_gate_up, &of->u_down};
+
+	if (t.rows == all)
+		return t;
+	t.run.linear.row_begin += (uint64_t)begin;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i]->rows)
+			*rows[i] = mat_rows(rows[i], begin, t.rows);
+	of->gate_up = mat_rows(&s->gate_up, 0, t.rows);
+	of->h = mat_rows(&s->h, 0, t.rows);
+	return t;
+}
+
+static enum status forward_mlp(const struct tile *t, const struct layer *l, struct mat out, struct error *err)
+{
+	const struct layer_saved *s = &t->saved;
+	struct backend *back = t->run.linear.back;
+	enum status st = forward_to_gate_up(&t->run, l, s, err);
+
 	if (!st)
-		st = linear_forward(linear, &l->o, s->o, s->x2, s->x, s->u_o, err);
-	if (!st)
-		st = norm(run, &l->norm2, s->x2, s->n2, s->rstd2, err);
-	if (!st)
-		st = linear_forward(linear, &l->gate_up, s->n2, s->gate_up, (struct mat){0}, s->u_gate_up,
-				    err);
-	return st;
+		st = back->ops->swiglu(back, s->gate_up, s->h, err);
+	return st ? st
+		  : linear_forward(&t->run.linear, &l->down, s->h, mat_rows(&out, t->begin, t->rows), s->x2,
+				   s->u_down, err);
 }
 
 enum status layer_forward(const struct layer_run *run, const struct layer *l, const struct layer_saved *saved,
 			  struct mat out, struct error *err)
 {
-	struct backend *back = run->linear.back;
-	enum status st = forward_to_gate_up(run, l, saved, err);
+	enum status st = forward_attention(run, l, saved, err);
 
-	if (!st)
-		st = back->ops->swiglu(back, saved->gate_up, saved->h, err);
-	if (!st)
-		st = linear_forward(&run->linear, &l->down, saved->h, out, saved->x2, saved->u_down, err);
+	for (int64_t begin = 0; !st && begin < run->batch->tokens; begin += tile_rows(run)) {
+		const struct tile t = tile_of(run, saved, begin);
+
+		st = forward_mlp(&t, l, out, err);
+	}
 	return st;
 }
 
 /* Whether backward recomputes h in the place of its gradient, in the pass that reads gate and up anyway. */
-static bool h_comes_of_gradient(const struct layer *l)
+static bool h_comes_of_gradient(const struct layer_run *run, const struct layer *l)
 {
-	return linear_has_halves(&l->down);
+	return linear_has_halves(&run->linear, &l->down);
 }
 
 /* Without its copy for GEMMs in FP8, which none will read. */
@@ -152,31 +199,53 @@ static struct mat alone(struct mat m)
 	return m;
 }
 
-/* Recomputes what forward did not save. */
+/* Recomputes what forward did not save, except of the MLP with FULL. */
 static enum status make_again(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
 			      struct error *err)
 {
-	struct backend *back = run->linear.back;
 	enum status st;
 
 	if (run->recompute == RECOMPUTE_NONE)
 		return STATUS_OK;
-	if (run->recompute == RECOMPUTE_FULL) {
-		st = forward_to_gate_up(run, l, s, err);
-	} else {
-		st = norm(run, &l->norm1, s->x, alone(s->n1), s->rstd1, err);
-		if (!st)
-			st = norm(run, &l->norm2, s->x2, alone(s->n2), s->rstd2, err);
-	}
-	return st || h_comes_of_gradient(l) ? st : back->ops->swiglu(back, s->gate_up, alone(s->h), err);
+	if (run->recompute == RECOMPUTE_FULL)
+		return forward_attention(run, l, s, err);
+	st = norm(run, &l->norm1, s->x, alone(s->n1), s->rstd1, err);
+	return st ? st : norm(run, &l->norm2, s->x2, alone(s->n2), s->rstd2, err);
 }
 
-static enum status scratch(const struct layer_run *run, int64_t cols, int64_t tail, struct mat *m,
-			   const char *name, struct error *err)
+static enum status make_mlp_again(const struct layer_run *run, const struct layer *l,
+				  const struct layer_saved *s, struct error *err)
+{
+	struct backend *back = run->linear.back;
+	enum status st = STATUS_OK;
+
+	if (run->recompute == RECOMPUTE_FULL)
+		st = forward_to_gate_up(run, l, s, err);
+	if (st || run->recompute == RECOMPUTE_NONE || h_comes_of_gradient(run, l))
+		return st;
+	return back->ops->swiglu(back, s->gate_up, alone(s->h), err);
+}
+
+/* The work of `make`, counted as repeated. */
+static enum status remake(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
+			  enum status (*make)(const struct layer_run *, const struct layer *,
+					      const struct layer_saved *, struct error *),
+			  struct error *err)
+{
+	struct op_cost *cost = &run->linear.back->cost;
+	const double before = cost->flop;
+	enum status st = make(run, l, s, err);
+
+	cost->again += cost->flop - before;
+	return st;
+}
+
+static enum status scratch(const struct layer_run *run, int64_t rows, int64_t cols, int64_t tail,
+			   struct mat *m, const char *name, struct error *err)
 {
 	enum status st;
 
-	*m = (struct mat){.rows = run->batch->tokens, .cols = cols + tail, .dtype = run->linear.back->dtype};
+	*m = (struct mat){.rows = rows, .cols = cols + tail, .dtype = run->linear.back->dtype};
 	st = arena_mat(run->linear.back->arena, MEM_SCRATCH, m, name, err);
 	m->cols = cols;
 	return st;
@@ -200,13 +269,13 @@ static enum status swiglu_down_bwd(const struct layer_run *run, const struct lay
 	struct mat dh;
 	enum status st;
 
-	if (h_comes_of_gradient(l)) {
+	if (h_comes_of_gradient(run, l)) {
 		st = linear_backward_input(linear, &l->down, dx, s->h, err);
 		if (!st)
 			st = back->ops->swiglu_bwd(back, s->h, s->gate_up, true, err);
 		return st ? st : linear_backward_trained(linear, &l->down, s->h, s->u_down, dx, err);
 	}
-	st = scratch(run, run->shape->ffn, 0, &dh, "gradient of h", err);
+	st = scratch(run, dx.rows, run->shape->ffn, 0, &dh, "gradient of h", err);
 	if (!st)
 		st = linear_backward(linear, &l->down, s->h, s->u_down, dx, dh, err);
 	if (!st)
@@ -215,15 +284,18 @@ static enum status swiglu_down_bwd(const struct layer_run *run, const struct lay
 	return st;
 }
 
-/* dx: gradient of the output on entry, of x2 on return. */
-static enum status mlp_bwd(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
-			   struct mat dx, struct error *err)
+/* dx: rows of the gradient of the output on entry, of x2 on return. */
+static enum status tile_bwd(const struct tile *t, const struct layer *l, struct mat dx, struct error *err)
 {
+	const struct layer_saved *s = &t->saved;
+	const struct layer_run *run = &t->run;
 	struct backend *back = run->linear.back;
 	const struct arena_mark mark = arena_mark(back->arena);
 	struct mat dn;
-	enum status st = scratch(run, run->shape->hidden, 0, &dn, "gradient of a norm", err);
+	enum status st = remake(run, l, s, make_mlp_again, err);
 
+	if (!st)
+		st = scratch(run, t->rows, run->shape->hidden, 0, &dn, "gradient of a norm", err);
 	if (!st)
 		st = swiglu_down_bwd(run, l, s, dx, err);
 	if (!st)
@@ -231,6 +303,20 @@ static enum status mlp_bwd(const struct layer_run *run, const struct layer *l, c
 	if (!st)
 		st = norm_bwd(run, &l->norm2, dn, s->x2, s->rstd2, dx, err);
 	arena_reset(back->arena, &mark);
+	return st;
+}
+
+/* dx: gradient of the output on entry, of x2 on return. */
+static enum status mlp_bwd(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
+			   struct mat dx, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (int64_t begin = 0; !st && begin < run->batch->tokens; begin += tile_rows(run)) {
+		const struct tile t = tile_of(run, s, begin);
+
+		st = tile_bwd(&t, l, mat_rows(&dx, begin, t.rows), err);
+	}
 	return st;
 }
 
@@ -248,11 +334,12 @@ static enum status attention_bwd(const struct layer_run *run, const struct layer
 
 	if (run->mlp)
 		arena_reset(back->arena, run->mlp);
-	st = scratch(run, s->o.cols, linear_tail(&l->o), &d_o, "gradient of attention", err);
+	st = scratch(run, dx.rows, s->o.cols, linear_tail(&l->o), &d_o, "gradient of attention", err);
 	if (!st)
-		st = scratch(run, s->qkv.cols, linear_tail(&l->qkv), &dqkv, "gradient of q, k, v", err);
+		st = scratch(run, dx.rows, s->qkv.cols, linear_tail(&l->qkv), &dqkv, "gradient of q, k, v",
+			     err);
 	if (!st && norm_wanted)
-		st = scratch(run, run->shape->hidden, 0, &dn, "gradient of a norm", err);
+		st = scratch(run, dx.rows, run->shape->hidden, 0, &dn, "gradient of a norm", err);
 	if (!st)
 		st = linear_backward(&run->linear, &l->o, s->o, s->u_o, dx, d_o, err);
 	if (!st)
@@ -267,23 +354,11 @@ static enum status attention_bwd(const struct layer_run *run, const struct layer
 	return st;
 }
 
-/* The same, counted as repeated work. */
-static enum status remake(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
-			  struct error *err)
-{
-	struct op_cost *cost = &run->linear.back->cost;
-	const double before = cost->flop;
-	enum status st = make_again(run, l, s, err);
-
-	cost->again += cost->flop - before;
-	return st;
-}
-
 enum status layer_backward(const struct layer_run *run, const struct layer *l,
 			   const struct layer_saved *saved, struct mat dx, bool input_wanted,
 			   struct error *err)
 {
-	enum status st = remake(run, l, saved, err);
+	enum status st = remake(run, l, saved, make_again, err);
 
 	if (!st)
 		st = mlp_bwd(run, l, saved, dx, err);

@@ -15,7 +15,7 @@ struct layer {
 /* NONE saves everything that backward reads, except silu(gate) * up if SwiGLU's backward pass can make it in
  * the place of its gradient (linear_has_halves). CHEAP recomputes the norms and silu(gate) * up. FULL saves
  * only each layer's input and x A' of down's adapter, and runs the layer again. The gradient is
- * bit-identical. */
+ * bit-identical, unless the MLP is divided into tiles (mlp_rows). */
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_CHEAP, RECOMPUTE_FULL };
 
 /* Matrices that backward reads: field, columns (of struct shape *s), has the statistics' type, saved by
@@ -56,6 +56,8 @@ struct layer_run {
 	/* Attention's backward pass may use the arena from here on, because the MLP's matrices are not read
 	 * any longer. NULL: it may not. */
 	const struct arena_mark *mlp;
+	/* Rows of gate_up and h, which then are of one tile of rows at a time; 0: all. With FULL only. */
+	int64_t mlp_rows;
 };
 
 /* saved->x is the input. The output goes to `out`, which may be another layer's x. */

@@ -129,8 +129,7 @@ static enum status place(struct model *m, struct backend *back, struct weight *w
 	if (!m->inference)
 		w->grad = m->divided.gradient ? divided_grad(&m->divided, &m->params, &whole)
 					      : params_view(&m->params.grad, &whole);
-	/* a master of which this rank has only a range is loaded to the gradient's memory */
-	w->master = m->params.shards.master ? w->grad : params_view(&m->params.master, &whole);
+	w->master = params_load_apart(&m->params) ? w->grad : params_view(&m->params.master, &whole);
 	if (m->divided.weights)
 		w->w = divided_weight(&m->divided, &m->params, &whole);
 	else
@@ -182,9 +181,14 @@ static enum status place_fp8(struct model *m, struct backend *back, int64_t laye
 	enum status st = place_fp8_mat(back, &l->fp8, l->out, l->in, name, err);
 
 	l->fp8_transposed = m->slots.transposed[slot][l - &m->layer[layer].qkv];
-	if (params_find(&m->params, name))
-		return st ? st : place(m, back, &l->w, l->out, l->in, name, back->dtype, err);
-	l->w = (struct weight){.w = l->fp8};
+	if (st || !params_find(&m->params, name)) {
+		l->w = (struct weight){.w = l->fp8};
+		l->exact.dtype = back->dtype;
+		return st || !l->exact.rows ? st : arena_mat(back->arena, MEM_WEIGHTS, &l->exact, name, err);
+	}
+	st = place(m, back, &l->w, l->out, l->in, name, back->dtype, err);
+	if (!st && l->exact.rows)
+		l->exact = mat_rows(&l->w.w, 0, l->exact.rows);
 	return st;
 }
 
@@ -201,6 +205,8 @@ static enum status place_stored(struct model *m, struct backend *back, int64_t l
 	if (m->extended && l->adapters)
 		l->block = m->slots.mat[slot][linear];
 	if (l->is_fp8) {
+		if (l->exact.rows)
+			l->exact = m->slots.exact[slot];
 		l->fp8 = l->w.w = m->slots.fp8[slot][linear];
 		l->fp8_transposed = m->slots.transposed[slot][linear];
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/decoder/linear.h"
+#include "model/tensor/fp8.h"
 #include "model/tensor/matrix.h"
 
 bool linear_is_trained(const struct linear *l)
@@ -150,6 +151,60 @@ static int32_t *count_at(const struct linear *l, bool gradients)
 	return l->overflows ? l->overflows + gradients : NULL;
 }
 
+/* Columns of a GEMM's result: rows of b, and the columns of everything that is added. */
+static struct gemm columns_of(const struct gemm *g, int64_t begin, int64_t count)
+{
+	struct gemm part = *g;
+
+	part.b = mat_rows(&g->b, begin, count);
+	part.d = mat_cols(&g->d, begin, count);
+	if (g->c.rows)
+		part.c = mat_cols(&g->c, begin, count);
+	if (g->bias.rows)
+		part.bias = mat_cols(&g->bias, begin, count);
+	return part;
+}
+
+/* The first columns from numbers, computed apart from all columns in FP8, because a tile of scales has
+ * columns of both. */
+static enum status columns_apart(struct backend *back, const struct gemm *fp8, struct gemm numbers,
+				 struct error *err)
+{
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct mat apart = {.rows = numbers.d.rows, .cols = numbers.d.cols, .dtype = numbers.d.dtype};
+	const struct mat to = numbers.d;
+	enum status st = arena_mat(back->arena, MEM_SCRATCH, &apart, "columns of numbers", err);
+
+	if (!st && numbers.beta != 0)
+		st = back->ops->convert(back, numbers.c, apart, err);
+	if (!st)
+		st = back->ops->gemm(back, fp8, err);
+	numbers.c = numbers.d = apart;
+	if (!st)
+		st = back->ops->gemm(back, &numbers, err);
+	if (!st)
+		st = back->ops->convert(back, apart, to, err);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+/* In FP8, but the first columns from numbers. */
+static enum status base_fp8(const struct linear_run *run, const struct linear *l, const struct gemm *fp8,
+			    struct error *err)
+{
+	const int64_t count = l->exact.rows;
+	struct gemm numbers = columns_of(fp8, 0, count), rest;
+	enum status st;
+
+	numbers.b = l->exact;
+	numbers.overflows = NULL;
+	if (count % FP8_TILE)
+		return columns_apart(run->back, fp8, numbers, err);
+	rest = columns_of(fp8, count, l->out - count);
+	st = run->back->ops->gemm(run->back, &rest, err);
+	return st ? st : run->back->ops->gemm(run->back, &numbers, err);
+}
+
 static enum status base(const struct linear_run *run, const struct linear *l, struct mat x, struct mat c,
 			struct mat bias, struct mat y, struct error *err)
 {
@@ -165,7 +220,8 @@ static enum status base(const struct linear_run *run, const struct linear *l, st
 		.beta = c.rows ? 1 : 0,
 	};
 
-	return run->back->ops->gemm(run->back, &g, err);
+	return l->is_fp8 && l->exact.rows ? base_fp8(run, l, &g, err)
+					  : run->back->ops->gemm(run->back, &g, err);
 }
 
 /* y = residual + d */
@@ -375,43 +431,71 @@ static enum status base_trained(const struct linear_run *run, const struct linea
 	return run->back->ops->gemm(run->back, &g, err);
 }
 
-bool linear_has_halves(const struct linear *l)
+bool linear_has_halves(const struct linear_run *run, const struct linear *l)
 {
-	return linear_tail(l) || !l->adapters;
+	return linear_tail(l) || !l->adapters || (is_rounded(run) && run->dropout_p == 0);
+}
+
+/* Separate adapters without dropout: v is computed in each half, because it has no place in between. */
+static enum status adapters_half(const struct linear_run *run, const struct linear *l, const struct mat *x,
+				 struct mat u, struct mat dy, struct mat dx, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(run->back->arena);
+	struct mat v = {.rows = dy.rows, .cols = l->adapters * l->rank, .dtype = run->back->dtype};
+	enum status st = arena_mat(run->back->arena, MEM_SCRATCH, &v, "gradient of x A'", err);
+
+	if (!st)
+		st = up_bwd(run, l, dy, v, err);
+	if (!st && x)
+		st = up_trained(run, l, u, dy, err);
+	if (!st && x)
+		st = product(run->back, v, true, *x, false, 1, 1, l->a.grad, err);
+	if (!st && dx.rows)
+		st = product(run->back, v, false, l->a.w, false, 1, 0, dx, err);
+	arena_reset(run->back->arena, &mark);
+	return st;
 }
 
 enum status linear_backward_input(const struct linear_run *run, const struct linear *l, struct mat dy,
 				  struct mat dx, struct error *err)
 {
-	const struct mat wide = with_tail(l, &dy);
-	enum status st;
+	const struct mat wide = with_tail(l, &dy), none = {0};
+	enum status st = STATUS_OK;
 
+	if (!linear_tail(l) && dx.rows && l->adapters)
+		st = adapters_half(run, l, NULL, none, dy, dx, err);
 	if (!linear_tail(l))
-		return dx.rows ? base_bwd(run, l, dy, false, dx, err) : STATUS_OK;
+		return st || !dx.rows ? st : base_bwd(run, l, dy, l->adapters > 0, dx, err);
 	st = up_bwd(run, l, dy, mat_cols(&wide, l->out, linear_tail(l)), err);
 	return st || !dx.rows
 		       ? st
 		       : product(run->back, wide, false, mat_cols(&l->block, 0, l->in), false, 1, 0, dx, err);
 }
 
+/* W and the bias, if they are trained. */
+static enum status own_trained(const struct linear_run *run, const struct linear *l, struct mat x,
+			       struct mat dy, struct error *err)
+{
+	enum status st = l->w.grad.rows ? base_trained(run, l, x, dy, err) : STATUS_OK;
+
+	return st || !l->bias.grad.rows ? st : run->back->ops->column_sum(run->back, dy, l->bias.grad, err);
+}
+
 enum status linear_backward_trained(const struct linear_run *run, const struct linear *l, struct mat x,
 				    struct mat u, struct mat dy, struct error *err)
 {
-	const struct mat wide = with_tail(l, &dy);
-	struct backend *back = run->back;
+	const struct mat wide = with_tail(l, &dy), none = {0};
 	enum status st = STATUS_OK;
 
 	if (linear_tail(l)) {
 		st = up_trained(run, l, u, dy, err);
 		return st ? st
-			  : product(back, mat_cols(&wide, l->out, linear_tail(l)), true, x, false, 1, 1,
+			  : product(run->back, mat_cols(&wide, l->out, linear_tail(l)), true, x, false, 1, 1,
 				    l->a.grad, err);
 	}
-	if (l->w.grad.rows)
-		st = base_trained(run, l, x, dy, err);
-	if (!st && l->bias.grad.rows)
-		st = back->ops->column_sum(back, dy, l->bias.grad, err);
-	return st;
+	if (l->adapters)
+		st = adapters_half(run, l, &x, u, dy, none, err);
+	return st ? st : own_trained(run, l, x, dy, err);
 }
 
 enum status linear_backward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
@@ -420,7 +504,7 @@ enum status linear_backward(const struct linear_run *run, const struct linear *l
 	const bool first = l->adapters && is_rounded(run); /* same order as in forward */
 	enum status st = STATUS_OK;
 
-	if (linear_has_halves(l)) {
+	if (linear_tail(l) || !l->adapters) {
 		st = linear_backward_input(run, l, dy, dx, err);
 		return st ? st : linear_backward_trained(run, l, x, u, dy, err);
 	}
@@ -429,7 +513,7 @@ enum status linear_backward(const struct linear_run *run, const struct linear *l
 	if (!st && dx.rows)
 		st = base_bwd(run, l, dy, first, dx, err);
 	if (!st)
-		st = linear_backward_trained(run, l, x, u, dy, err);
+		st = own_trained(run, l, x, dy, err);
 	return st || first ? st : adapters_bwd(run, l, x, u, dy, dx, true, err);
 }
 

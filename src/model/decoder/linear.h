@@ -41,6 +41,9 @@ struct linear {
 	/* W in E4M3 with block scales, and transposed in a slot, if this layer computes in FP8; else rows 0.
 	 * A frozen w is fp8 itself. */
 	struct mat fp8, fp8_transposed;
+	/* FP8 only: the first rows of W as numbers. The forward pass computes their outputs from them
+	 * (q_proj's; docs/explanation/design/fp8.md). rows 0: none. */
+	struct mat exact;
 	int32_t *overflows; /* FP8 only, device memory [2]: counts of inputs, and of gradients */
 	bool is_fp8;
 	int64_t rank;	    /* of all owners together */
@@ -77,9 +80,9 @@ enum status linear_forward_swiglu(const struct linear_run *run, const struct lin
 enum status linear_backward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
 			    struct mat dy, struct mat dx, struct error *err);
 /* The same in two calls: first dx, then the trained parameters. Between them x may be computed in the place
- * of dx. In fused form, v is the tail of dy in between. Separate adapters have no such place, so they have
- * no halves. */
-bool linear_has_halves(const struct linear *l);
+ * of dx. Separate adapters with dropout have no halves, and in F32 neither, because they come after W there.
+ */
+bool linear_has_halves(const struct linear_run *run, const struct linear *l);
 enum status linear_backward_input(const struct linear_run *run, const struct linear *l, struct mat dy,
 				  struct mat dx, struct error *err);
 enum status linear_backward_trained(const struct linear_run *run, const struct linear *l, struct mat x,

@@ -188,6 +188,8 @@ static enum status load_e4m3(const struct model *m, struct backend *back, const 
 		st = load_numbers(m, back, from, slots, count, err);
 	if (!st)
 		st = back->ops->quantize_e4m3(back, numbers, l->fp8, (struct mat){0}, NULL, err);
+	if (!st && l->exact.rows)
+		st = back->ops->convert(back, mat_rows(&numbers, 0, l->exact.rows), l->exact, err);
 	arena_reset(back->arena, &mark);
 	return st;
 }

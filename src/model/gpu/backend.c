@@ -2,6 +2,7 @@
 #include "model/gpu/backend.h"
 #include <stdlib.h>
 #include "gpu/matmul/skinny.h"
+#include "model/cpu/cpu.h"
 #include "model/gpu/fp8.h"
 #include "model/gpu/gemm/gemm.h"
 #include "model/gpu/internal.h"
@@ -90,6 +91,30 @@ enum status gpu_backend_take(struct backend *back, uint64_t bytes, struct error 
 	return st;
 }
 
+enum status gpu_backend_pin(struct backend *back, uint64_t bytes, struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+	struct error why = {0};
+	enum status st;
+
+	if (!bytes)
+		return STATUS_OK;
+	/* in huge pages, which are pinned many times faster */
+	g->pinned = cpu_memory(bytes);
+	if (!g->pinned)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no %.3g GB of host memory",
+				       (double)bytes * 1e-9);
+	st = gpu_host_register(g->device, g->pinned, bytes, &why);
+	if (st) {
+		free(g->pinned);
+		g->pinned = NULL;
+		return error_set_cause(err, st, CAUSE_NO_MEMORY, "cannot pin %.3g GB of host memory: %s",
+				       (double)bytes * 1e-9, why.text);
+	}
+	*back->host = (struct arena){.base = g->pinned, .size = bytes};
+	return STATUS_OK;
+}
+
 void gpu_backend_release(struct backend *back)
 {
 	struct gpu_state *g = back->device;
@@ -100,6 +125,7 @@ void gpu_backend_release(struct backend *back)
 		gpu_stream_wait(g->stream, NULL); /* an error here has occurred and been reported before */
 	layer_graphs_release(&g->spans);
 	fetching_release(&g->fetching);
+	lanes_release(&g->lanes);
 	replays_release(&g->replays);
 	sample_turns_release(&g->sampling);
 	fetches_release(&g->fetches);
@@ -118,6 +144,8 @@ void gpu_backend_release(struct backend *back)
 		gpu_free(g->device, &g->live);
 	if (g->memory)
 		gpu_free(g->device, &g->memory);
+	gpu_host_unregister(g->device, g->pinned);
+	free(g->pinned);
 	gpu_stream_destroy(&g->stream);
 	gpu_close(&g->device);
 	free(g);

@@ -48,6 +48,9 @@ void gpu_backend_hold(struct backend *back, bool hold);
 bool gpu_backend_holds(const struct backend *back);
 /* Allocates the arena's memory. NO_RESOURCE with NO_MEMORY: the device has too little. */
 enum status gpu_backend_take(struct backend *back, uint64_t bytes, struct error *err);
+/* Allocates and pins the memory of back->host, which the caller has set. NO_MEMORY: there is too little, or
+ * the driver cannot pin it. 0 bytes: no effect. */
+enum status gpu_backend_pin(struct backend *back, uint64_t bytes, struct error *err);
 void gpu_backend_release(struct backend *back);
 /* Enables padding: micro-batches have at most `most` rows, and those with sequences of unequal length are
  * padded with untrained rows to one of a few sizes, so that few GEMM shapes occur. Without this call batches

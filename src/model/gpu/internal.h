@@ -81,6 +81,7 @@ struct turns;
 struct background_copy;
 struct layer_graphs;
 struct fetching;
+struct lanes;
 struct paged_lists;
 struct sample_turns;
 struct fetches;
@@ -110,6 +111,8 @@ struct gpu_state {
 	struct background_copy *background; /* NULL: not needed yet */
 	struct layer_graphs *spans;	    /* NULL: not needed yet */
 	struct fetching *fetching;	    /* slots of weights; NULL: not needed yet */
+	struct lanes *lanes;		    /* NULL: not needed yet */
+	void *pinned;			    /* memory of back->host; NULL: none */
 	struct paged_lists *paged;	    /* NULL: not needed yet */
 	struct sample_turns *sampling;	    /* lists of samples; NULL: not needed yet */
 	struct fetches *fetches;	    /* results; NULL: not needed yet */
@@ -248,6 +251,14 @@ extern __typeof__(*((struct ops *)0)->quantize) gpu_quantize;
 extern __typeof__(*((struct ops *)0)->slot_fill) gpu_slot_fill;
 extern __typeof__(*((struct ops *)0)->slot_ready) gpu_slot_ready;
 extern __typeof__(*((struct ops *)0)->slot_free) gpu_slot_free;
+
+/* Lanes (lanes.c). */
+void lanes_release(struct lanes **l);
+extern __typeof__(*((struct ops *)0)->lane_copy) gpu_lane_copy;
+extern __typeof__(*((struct ops *)0)->lane_event) gpu_lane_event;
+extern __typeof__(*((struct ops *)0)->lane_run) gpu_lane_run;
+extern __typeof__(*((struct ops *)0)->lane_join) gpu_lane_join;
+extern __typeof__(*((struct ops *)0)->lane_wait) gpu_lane_wait;
 
 /* Generating text (step/). The norm and SwiGLU for few rows have
  * the bits of those for many. */

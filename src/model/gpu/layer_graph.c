@@ -116,6 +116,8 @@ static void add_cost(struct op_cost *to, const struct op_cost *more)
 	to->bytes += more->bytes;
 	to->gemm_flop += more->gemm_flop;
 	to->gemm_s += more->gemm_s;
+	to->in_bytes += more->in_bytes;
+	to->out_bytes += more->out_bytes;
 }
 
 enum status gpu_layer_graph(struct backend *back, const struct layer_work *span, struct error *err)

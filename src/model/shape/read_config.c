@@ -2,6 +2,7 @@
 /* Reads a shape from config.json, as written by transformers 4 and 5. Unsupported settings are refused by
  * name. */
 #include <inttypes.h>
+#include <math.h>
 #include "core/json/file.h"
 #include "model/shape/shape.h"
 
@@ -96,6 +97,43 @@ static enum status read_llama3(const struct json_keys *r, struct rope_scaling *o
 	return st;
 }
 
+/* YaRN's factor of attention if the configuration does not give it. */
+static double attention_of(double factor, double all, double part)
+{
+	const double grown = factor > 1 ? 0.1 * log(factor) : 0;
+
+	return all > 0 && part > 0 ? (part * grown + 1) / (all * grown + 1) : grown + 1;
+}
+
+/* The factor is the given one, as in transformers 5 and vLLM. Some versions of transformers 4 take the ratio
+ * of the two numbers of positions instead. */
+static enum status read_yarn(const struct json_keys *r, const struct shape *s, struct rope_scaling *out)
+{
+	bool truncate = true;
+	double all = 0, part = 0;
+	enum status st;
+
+	*out = (struct rope_scaling){.yarn = true, .low = 1, .high = 32, .context = s->context};
+	st = json_keys_number(r, "factor", &out->factor);
+	if (!st)
+		st = json_keys_number(r, "beta_slow", &out->low);
+	if (!st)
+		st = json_keys_number(r, "beta_fast", &out->high);
+	if (!st)
+		st = json_keys_number(r, "mscale", &part);
+	if (!st)
+		st = json_keys_number(r, "mscale_all_dim", &all);
+	out->attention = attention_of(out->factor, all, part);
+	if (!st)
+		st = json_keys_number(r, "attention_factor", &out->attention);
+	if (!st)
+		st = read_count(r, "original_max_position_embeddings", &out->context);
+	if (!st)
+		st = read_bool(r, "truncate", &truncate);
+	out->smooth = !truncate;
+	return st;
+}
+
 /* Reads rope_scaling (transformers 4) or rope_parameters (5), which also contains the base. */
 static enum status read_rope(const struct json_keys *r, const char *key, struct shape *s)
 {
@@ -114,6 +152,8 @@ static enum status read_rope(const struct json_keys *r, const char *key, struct 
 	type = type ? type : json_string_value(json_keys_value(&in, "type"));
 	if (type && !strcmp(type, "llama3"))
 		return read_llama3(&in, &s->rope);
+	if (type && !strcmp(type, "yarn"))
+		return read_yarn(&in, s, &s->rope);
 	if (type ? !strcmp(type, "default") : !json_keys_value(&in, "factor"))
 		return STATUS_OK;
 	return error_set(r->err, STATUS_UNSUPPORTED,

@@ -61,8 +61,11 @@ static enum status check_sizes(const struct shape *s, const char *path, struct e
 
 static enum status check_rope(const struct rope_scaling *r, const char *path, struct error *err)
 {
-	if (!r->llama3)
+	if (!r->llama3 && !r->yarn)
 		return STATUS_OK;
+	if (r->yarn && !(r->attention > 0 && isfinite(r->attention)))
+		return error_set(err, STATUS_BAD_INPUT, "%s: RoPE scaling has an attention_factor of %g",
+				 path, r->attention);
 	if (r->factor >= 1 && isfinite(r->factor) && r->low > 0 && r->high > r->low && isfinite(r->high) &&
 	    r->context >= 1)
 		return STATUS_OK;
@@ -111,6 +114,11 @@ int64_t shape_parameters(const struct shape *s)
  * both forms. */
 static json_t *rope_json(const struct shape *s)
 {
+	if (s->rope.yarn)
+		return json_pack("{s:s, s:f, s:f, s:f, s:f, s:b, s:I}", "rope_type", "yarn", "factor",
+				 s->rope.factor, "beta_slow", s->rope.low, "beta_fast", s->rope.high,
+				 "attention_factor", s->rope.attention, "truncate", !s->rope.smooth,
+				 "original_max_position_embeddings", (json_int_t)s->rope.context);
 	if (!s->rope.llama3)
 		return json_null();
 	return json_pack("{s:s, s:f, s:f, s:f, s:I}", "rope_type", "llama3", "factor", s->rope.factor,

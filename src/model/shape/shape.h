@@ -26,11 +26,15 @@ enum family { FAMILY_LIST(X) FAMILY_COUNT };
 #undef X
 
 /* The scaling "llama3" of config.json: RoPE frequencies below `low` are divided by factor, those above
- * `high` stay, and those between are interpolated. */
+ * `high` stay, and those between are interpolated. "yarn": the same with a ramp between the frequencies that
+ * turn `high` and `low` times in `context` positions; cosines and sines are then multiplied by `attention`.
+ */
 struct rope_scaling {
-	bool llama3; /* false: no scaling, all other fields are 0 */
+	bool llama3, yarn; /* both false: no scaling, all other fields are 0 */
 	double factor, low, high;
 	int64_t context; /* positions of the model's first training */
+	double attention;
+	bool smooth; /* yarn: the ramp's ends are not rounded to whole frequencies */
 };
 
 struct shape {

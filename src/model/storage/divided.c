@@ -395,6 +395,13 @@ enum status divided_use(struct model *m, struct backend *back, int64_t layer, in
 	return st;
 }
 
+uint64_t divided_state(const struct divided *d)
+{
+	return d->weights || d->base
+		       ? (uint64_t)(d->held[0] + 1) * (uint64_t)(d->layers + 1) + (uint64_t)(d->held[1] + 1)
+		       : 0;
+}
+
 enum status divided_gather(struct model *m, struct backend *back, struct error *err)
 {
 	struct divided *d = &m->divided;

@@ -68,6 +68,10 @@ enum status divided_layer(struct model *m, struct backend *back, int64_t layer, 
 enum status divided_layer_done(struct model *m, struct backend *back, int64_t layer, struct error *err);
 enum status divided_end(struct model *m, struct backend *back, struct error *err);
 
+/* A number for the layers in the slots, which later passes do not gather again; below (layers + 1) squared.
+ * It is the same on all ranks. */
+uint64_t divided_state(const struct divided *d);
+
 /* Passes without rows, for a rank that has none: only their collectives. */
 enum status divided_empty_forward(struct model *m, struct backend *back, struct error *err);
 enum status divided_empty_backward(struct model *m, struct backend *back, struct error *err);

@@ -68,7 +68,12 @@ static enum status place_slot(struct model *m, struct backend *back, int slot, s
 			st = place_fp8(back, &s->mat[slot][i], &s->fp8[slot][i], &s->transposed[slot][i],
 				       err);
 	}
-	return st;
+	s->exact[slot] = (struct mat){0};
+	if (st || !m->fp8 || s->backward_only)
+		return st;
+	s->exact[slot] = (struct mat){
+		.rows = m->shape.heads * m->shape.head_dim, .cols = m->shape.hidden, .dtype = back->dtype};
+	return arena_mat(back->arena, MEM_SLOTS, &s->exact[slot], "a layer's weights of q", err);
 }
 
 enum status slots_place(struct model *m, struct backend *back, struct error *err)
@@ -103,7 +108,8 @@ struct mat slots_numbers(const struct model *m, int64_t layer, int linear)
 static enum status fill(struct model *m, struct backend *back, int64_t layer, struct error *err)
 {
 	const int slot = slots_of(&m->slots, layer);
-	struct slot_part part[LAYER_LINEARS];
+	const struct linear *qkv = &m->layer[layer].qkv;
+	struct slot_part part[LAYER_LINEARS + 1];
 	struct slot_fill all = {
 		.slot = slot, .part = part, .parts = LAYER_LINEARS, .master = m->params.master};
 
@@ -115,6 +121,8 @@ static enum status fill(struct model *m, struct backend *back, int64_t layer, st
 		if (l->is_fp8)
 			part[i].transposed = l->fp8_transposed;
 	}
+	if (qkv->exact.rows && qkv->stored_count)
+		part[all.parts++] = (struct slot_part){.from = qkv->stored, .count = 1, .to = qkv->exact};
 	if (m->extended)
 		all.live = model_live_of_layer(m, layer);
 	m->slots.held[slot] = layer;

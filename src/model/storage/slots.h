@@ -15,13 +15,14 @@ struct slots {
 	int count; /* 0: every weight is resident, and the functions below have no effect */
 	bool backward_only;
 	bool used; /* in the present pass */
-	/* Of qkv, o, gate_up and down (model/decoder/linear.h). mat: numbers [out + tail, in + tail]; rows 0
-	 * if backward_only. FP8 only: W in E4M3, and transposed, both in the memory of mat unless
+	/* Linear layers in the order qkv, o, gate_up, down. `mat` has numbers [out + tail, in + tail]; rows
+	 * 0 if backward_only. With FP8, W in E4M3 and its transposed copy share the memory of mat, unless
 	 * backward_only. */
 	struct mat mat[SLOTS_MOST][LAYER_LINEARS];
 	struct mat fp8[SLOTS_MOST][LAYER_LINEARS], transposed[SLOTS_MOST][LAYER_LINEARS];
-	int64_t held[SLOTS_MOST]; /* the layer that the slot has or will have; -1: none */
-	bool awaited[SLOTS_MOST]; /* work enqueued from now on finds the layer in the slot */
+	struct mat exact[SLOTS_MOST]; /* FP8 only: rows of W of qkv as numbers; rows 0 if backward_only */
+	int64_t held[SLOTS_MOST];     /* the layer that the slot has or will have; -1: none */
+	bool awaited[SLOTS_MOST];     /* work enqueued from now on finds the layer in the slot */
 };
 
 /* Allocates the slots: two on a GPU, so that the next layer is filled while one is read, and one on a CPU. To
@@ -31,8 +32,8 @@ enum status slots_place(struct model *m, struct backend *back, struct error *err
 int slots_of(const struct slots *s, int64_t layer);
 struct mat slots_numbers(const struct model *m, int64_t layer, int linear);
 
-/* A pass over layers in ascending or descending order. begin: nothing enqueued so far reads the slots any
- * longer. use: work enqueued from now on may read the layer; `next` (-1: none) is filled meanwhile. */
+/* A pass over layers in ascending or descending order. After begin, nothing enqueued so far reads the slots.
+ * After use, enqueued work may read the layer, and `next` (-1: none) is filled meanwhile. */
 enum status slots_begin(struct model *m, struct backend *back, bool backward, struct error *err);
 enum status slots_use(struct model *m, struct backend *back, int64_t layer, int64_t next, struct error *err);
 enum status slots_done(struct model *m, struct backend *back, int64_t layer, struct error *err);

@@ -18,6 +18,7 @@
 	X(TRAINED, "trained", "parameters that are trained")                \
 	X(GRADIENT, "gradient", "gradient of the trained parameters")                           \
 	X(OPTIMISER, "optimiser", "moments of the optimizer")                          \
+	X(STAGED, "staged", "optimizer states that pass through the device")        \
 	X(SAVED, "saved", "activations saved for the backward pass")                \
 	X(SCRATCH, "scratch", "temporary matrices within a layer")                  \
 	X(LOGITS, "logits", "logits of one chunk of the head")                        \

@@ -11,7 +11,7 @@
 #define PROBE_SCALING_SCALING_H
 #include "gpu/device/gpu.h"
 #include "gpu/matmul/matmul.h"
-#include "probe/scaling/step_breakdown.h"
+#include "team/account/step_breakdown.h"
 #include "run/worker/fault_injection.h"
 #include "run/probe.h"
 #include "team/libraries/nccl.h"

@@ -79,6 +79,7 @@ static void add_kinds(struct grid *g, const struct record *r, const struct train
 	add_phase(g, r, t, "forward", "forward passes");
 	add_phase(g, r, t, "backward", "backward passes, including head and loss");
 	add_phase(g, r, t, "optimiser", "clipping and AdamW");
+	add_phase(g, r, t, "comm", "several ranks: waiting for collectives and slower ranks");
 }
 
 static void add_note(struct text *out, const struct training_step *t, bool on_cpu)

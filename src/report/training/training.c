@@ -117,6 +117,8 @@ bool training_grid(struct grid *g, const struct view *v)
 	for (i = 0; i < sizeof(seen) / sizeof(seen[0]); i++)
 		add_value(g, p, seen[i]->name, seen[i]->unit, seen[i]->help);
 	add_energy_per_token(g, p);
+	if (record_text(p, "late_rank"))
+		text_addf(&g->note, "The others waited for %s", record_text(p, "late_rank"));
 	return true;
 }
 

@@ -71,6 +71,8 @@ static void write_open(struct job *j, const json_t *facts)
 		json_object_set(body, "kept", s->kept);
 	if (body && boot)
 		json_object_set(body, "boot", (json_t *)boot);
+	if (body && getenv("ASSAY_TEST_PLANT")) /* checked by planted_put, if the job has ranks */
+		json_object_set_new(body, "planted", field_string(getenv("ASSAY_TEST_PLANT")));
 	if (body && s->started_ns)
 		json_object_set_new(body, "started", json_integer((json_int_t)s->started_ns));
 	write_line(j, JOURNAL_OPEN, body);

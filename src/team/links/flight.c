@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "team/links/flight.h"
+#include <string.h>
 #include "core/clock.h"
 #include "team/links/wait_board.h"
 
@@ -66,6 +67,55 @@ void team_flight_end(struct team_board *b)
 	atomic_store_explicit(&f->ended, number, memory_order_release);
 }
 
+void team_flight_give(struct team_board *b)
+{
+	if (b)
+		atomic_store_explicit(&flight_of(b)->given_ns, now(), memory_order_relaxed);
+}
+
+void team_flight_worked(struct team_board *b)
+{
+	if (b)
+		atomic_store_explicit(&flight_of(b)->worked_ns, now(), memory_order_relaxed);
+}
+
+void team_facts_set(struct team_board *b, const struct team_facts *facts)
+{
+	if (!b)
+		return;
+#define X(name)                                                                                              \
+	{                                                                                                    \
+		uint64_t bits;                                                                               \
+                                                                                                             \
+		memcpy(&bits, &facts->name, sizeof(bits));                                                   \
+		atomic_store_explicit(&flight_of(b)->name, bits, memory_order_relaxed);                      \
+	}
+	TEAM_FACTS(X)
+#undef X
+}
+
+struct team_facts team_facts_get(const struct team_board *b)
+{
+	struct team_facts facts = {0};
+
+	if (!b)
+		return facts;
+#define X(name)                                                                                              \
+	{                                                                                                    \
+		const uint64_t bits = atomic_load_explicit(&flight_of(b)->name, memory_order_relaxed);       \
+                                                                                                             \
+		memcpy(&facts.name, &bits, sizeof(bits));                                                    \
+	}
+	TEAM_FACTS(X)
+#undef X
+	return facts;
+}
+
+static double since(uint64_t now_ns, uint64_t then_ns)
+{
+	return !then_ns ? -1 : now_ns > then_ns ? (double)(now_ns - then_ns) * 1e-9 : 0;
+}
+
 bool team_flight_read(struct team_flight_state *out, const struct team_board *b, uint64_t now_ns)
 {
 	const struct team_flight *f = b ? flight_of(b) : NULL;
@@ -79,6 +129,8 @@ bool team_flight_read(struct team_flight_state *out, const struct team_board *b,
 	out->asked = atomic_load(&f->asked);
 	out->begun = atomic_load(&f->begun);
 	out->ended = atomic_load(&f->ended);
+	out->given_s = since(now_ns, atomic_load(&f->given_ns));
+	out->worked_s = since(now_ns, atomic_load(&f->worked_ns));
 	if (!out->asked)
 		return out->begun == 0 && out->ended == 0;
 	e = &f->entry[out->asked % TEAM_FLIGHT_ENTRIES];
@@ -98,21 +150,37 @@ bool team_flight_read(struct team_flight_state *out, const struct team_board *b,
 	return true;
 }
 
-int team_flight_behind(const struct team_flight_state *state, const bool *known, unsigned ranks)
+/* The rank with the smallest count, if not all have the same; -1. */
+static int smallest(const uint64_t *count, const bool *known, unsigned ranks, size_t stride)
 {
 	uint64_t least = UINT64_MAX, most = 0;
 	int behind = -1;
 
 	for (unsigned r = 0; r < ranks; r++) {
-		if (!known[r])
-			continue;
-		if (state[r].begun < least) {
-			least = state[r].begun;
+		const uint64_t n =
+			*(const uint64_t *)(const void *)((const unsigned char *)count + r * stride);
+
+		if (known[r] && n < least) {
+			least = n;
 			behind = (int)r;
 		}
-		most = state[r].begun > most ? state[r].begun : most;
+		if (known[r] && n > most)
+			most = n;
 	}
 	return least < most ? behind : -1;
+}
+
+int team_flight_behind(const struct team_flight_state *state, const bool *known, unsigned ranks)
+{
+	const int behind = smallest(&state->asked, known, ranks, sizeof(*state));
+
+	if (behind < 0)
+		return smallest(&state->begun, known, ranks, sizeof(*state));
+	/* A rank inside of its last collective waits for one that has left it, or is as far. */
+	for (unsigned r = 0; r < ranks; r++)
+		if (known[r] && state[r].asked == state[behind].asked && state[r].ended == state[r].asked)
+			return (int)r;
+	return behind;
 }
 
 bool team_flight_differs(const struct team_flight_state *state, const bool *known, unsigned ranks,

@@ -30,8 +30,21 @@ struct team_flight_entry {
 	_Atomic uint32_t kind;
 	_Atomic int32_t layer; /* lowest layer whose gradient or weights it has; TEAM_FLIGHT_NO_LAYER: all */
 };
+/* Facts about the rank's GPU that only its supervisor reads; 0: not known. */
+/* clang-format off */
+#define TEAM_FACTS(X) X(clock_hz) X(slowed_share) X(link_rate) X(tensor_share) X(memory_share) X(sm_share)
+/* clang-format on */
+struct team_facts {
+#define X(name) double name;
+	TEAM_FACTS(X)
+#undef X
+};
 struct team_flight {
+#define X(name) _Atomic uint64_t name; /* the bits of a double */
+	TEAM_FACTS(X)
+#undef X
 	_Atomic uint64_t asked, begun, ended; /* numbers of the last ones, from 1 */
+	_Atomic uint64_t given_ns, worked_ns; /* last work that the device got; end of the last work seen */
 	struct team_flight_entry
 		entry[TEAM_FLIGHT_ENTRIES]; /* number n is at index n % TEAM_FLIGHT_ENTRIES */
 };
@@ -40,18 +53,26 @@ struct team_flight {
 void team_flight_ask(struct team_board *b, enum team_flight_kind kind, uint64_t bytes, int32_t layer);
 void team_flight_begin(struct team_board *b);
 void team_flight_end(struct team_board *b);
+/* The device got work; all work of the device so far has ended. On CPUs both are one. */
+void team_flight_give(struct team_board *b);
+void team_flight_worked(struct team_board *b);
+
+/* The supervisor tells its worker about the GPU. NULL: nobody is told, or nothing is known. */
+void team_facts_set(struct team_board *b, const struct team_facts *facts);
+struct team_facts team_facts_get(const struct team_board *b);
 
 /* The state of a rank's record, and its last asked collective. */
 struct team_flight_state {
 	uint64_t asked, begun, ended, bytes;
 	enum team_flight_kind kind;
 	int32_t layer;
-	double since_s; /* since the last of these three counts changed */
+	double since_s;		  /* since the last of these three counts changed */
+	double given_s, worked_s; /* since the device got work, and since its work ended; -1: never */
 };
 /* False: there is no record, or it holds impossible values. */
 bool team_flight_read(struct team_flight_state *out, const struct team_board *b, uint64_t now_ns);
-/* Names the rank that keeps the others waiting: the one that entered the fewest collectives. -1: no
- * rank is behind. `state`: by rank; `known`: whether it has one. */
+/* Names the rank that keeps the others waiting: the one that asked for the fewest collectives, else the one
+ * that entered the fewest. -1: no rank is behind. `state`: by rank; `known`: whether it has one. */
 int team_flight_behind(const struct team_flight_state *state, const bool *known, unsigned ranks);
 /* Whether two ranks asked for different collectives under one number; *a and *b: the first such pair. */
 bool team_flight_differs(const struct team_flight_state *state, const bool *known, unsigned ranks,

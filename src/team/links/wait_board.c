@@ -29,7 +29,7 @@ struct team_board *team_board_create(int *fd)
 	*fd = memfd_create("assay board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (*fd >= 0 && !ftruncate(*fd, BOARD_SIZE) &&
 	    !fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		memory = mmap(NULL, BOARD_SIZE, PROT_READ, MAP_SHARED, *fd, 0);
+		memory = mmap(NULL, BOARD_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
 	if (memory != MAP_FAILED)
 		return memory;
 	if (*fd >= 0)

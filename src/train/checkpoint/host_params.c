@@ -29,11 +29,17 @@ static void *large_pages(size_t bytes)
 	return memory;
 }
 
-/* Gives every state of *p a place in the copies. */
+/* Bytes of the copy of a state; 0: it is absent, or in host memory itself. */
+static uint64_t copied_bytes(const struct params *p, enum params_state which)
+{
+	return params_state_offloaded(p, which) ? 0 : params_state_bytes(p, which);
+}
+
+/* Gives every state of *p that is copied a place in the copies. */
 static void point(struct params *p, uint8_t *memory)
 {
 	for (int i = 0; i < PARAMS_STATE_COUNT; i++) {
-		const uint64_t bytes = params_state_bytes(p, (enum params_state)i);
+		const uint64_t bytes = copied_bytes(p, (enum params_state)i);
 
 		if (bytes)
 			params_state(p, (enum params_state)i)->data = memory;
@@ -46,7 +52,7 @@ static uint64_t complete_bytes(const struct params *p)
 	uint64_t bytes = 0;
 
 	for (int i = 0; i < PARAMS_STATE_COUNT; i++)
-		bytes += state_room(params_state_bytes(p, (enum params_state)i));
+		bytes += state_room(copied_bytes(p, (enum params_state)i));
 	return bytes;
 }
 
@@ -77,7 +83,8 @@ uint64_t host_params_bytes(const struct params *p, bool gpu, const struct host_p
 static void forget(struct params *p)
 {
 	for (int i = 0; i < PARAMS_STATE_COUNT; i++)
-		params_state(p, (enum params_state)i)->data = NULL;
+		if (!params_state_offloaded(p, (enum params_state)i))
+			params_state(p, (enum params_state)i)->data = NULL;
 }
 
 static void place(struct host_params *m, const struct params *p, bool gpu, const struct host_part *part)
@@ -112,6 +119,7 @@ enum status host_params_create(struct host_params *m, const struct params *p, co
 
 	*m = (struct host_params){.params = *p, .taken = *p, .divided = p->border};
 	m->copies = (gpu && p->length) || part || m->divided;
+	m->lent = !m->copies || p->offloaded;
 	m->takes_all = !part || (part->first && part->adapter);
 	if (bytes) {
 		m->memory = large_pages(bytes);
@@ -160,24 +168,34 @@ static enum status copy_states(const struct params *copies, const struct params 
 	enum status st = STATUS_OK;
 
 	for (int i = 0; !st && i < PARAMS_STATE_COUNT; i++)
-		if (params_state_bytes(p, (enum params_state)i))
+		if (copied_bytes(p, (enum params_state)i))
 			st = copy(back, params_state(&device, (enum params_state)i),
 				  params_state(&host, (enum params_state)i)->data, err);
 	return st;
 }
 
+/* The states in host memory have the last step's numbers after this. */
+static enum status wait_for_copies(const struct params *p, struct backend *back, struct error *err)
+{
+	return p->offloaded ? back->ops->lane_wait(back, LANE_STATES, err) : STATUS_OK;
+}
+
 enum status host_params_get(struct host_params *m, const struct params *p, struct backend *back,
 			    struct error *err)
 {
-	return back->kind == BACKEND_GPU && m->memory && !m->divided
+	enum status st = wait_for_copies(p, back, err);
+
+	return !st && back->kind == BACKEND_GPU && m->memory && !m->divided
 		       ? copy_states(&m->params, p, back, get_state, err)
-		       : STATUS_OK;
+		       : st;
 }
 
 enum status host_params_mark(const struct host_params *m, struct backend *back, struct error *err)
 {
-	return m->copies && !m->divided && back->kind == BACKEND_GPU ? gpu_backend_mark(back, err)
-								     : STATUS_OK;
+	enum status st = wait_for_copies(&m->params, back, err);
+
+	return !st && m->copies && !m->divided && back->kind == BACKEND_GPU ? gpu_backend_mark(back, err)
+									    : st;
 }
 
 static enum status take_state(struct backend *back, const struct mat *from, void *to, struct error *err)
@@ -200,15 +218,27 @@ enum status host_params_take(struct host_params *m, const struct params *p, stru
 		return copy_states(&m->taken, p, back, take_state, err);
 	shard_view(&from, p, m->shard.begin, m->shard.end);
 	for (int i = 0; !st && i < PARAMS_STATE_COUNT; i++)
-		if (from.state[i].rows)
+		if (from.state[i].rows && !params_state_offloaded(p, (enum params_state)i))
 			st = take_state(back, &from.state[i], m->shard.state[i].data, err);
 	return st;
+}
+
+enum status host_params_put_live(const struct params *p, struct backend *back, struct error *err)
+{
+	enum status st;
+
+	if (!params_state_offloaded(p, PARAMS_STATE_master))
+		return STATUS_OK;
+	st = back->ops->put(back, p->grad, p->master.data, err);
+	return st ? st : back->ops->convert(back, p->grad, p->live, err);
 }
 
 enum status host_params_put(const struct host_params *m, const struct params *p, struct backend *back,
 			    struct error *err)
 {
-	return back->kind == BACKEND_GPU && m->memory && !m->divided
-		       ? copy_states(&m->params, p, back, put_state, err)
-		       : STATUS_OK;
+	enum status st = back->kind == BACKEND_GPU && m->memory && !m->divided
+				 ? copy_states(&m->params, p, back, put_state, err)
+				 : STATUS_OK;
+
+	return st ? st : host_params_put_live(p, back, err);
 }

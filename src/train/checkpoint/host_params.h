@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trained parameters in host memory, for writing files: the CPU back end's own memory, or copies. */
+/* The trained parameters in host memory, for writing files: the CPU back end's own memory, states that are in
+ * host memory anyway, or copies. */
 #ifndef TRAIN_CHECKPOINT_HOST_PARAMS_H
 #define TRAIN_CHECKPOINT_HOST_PARAMS_H
 #include "model/backend/ops.h"
@@ -22,6 +23,7 @@ struct host_params {
 	struct params taken;
 	struct shard shard;
 	bool copies;	/* taken and shard are copies, which host_params_take fills */
+	bool lent;	/* the optimizer changes some of them in place: no copies, or offloaded states */
 	bool takes_all; /* it copies complete states, not only the shard */
 	void *memory;	/* owned memory of the copies; NULL: none */
 	/* Ranks divide the states (ZeRO). Rank 0 has copies of complete ones, which train/run/divided.c
@@ -29,7 +31,8 @@ struct host_params {
 	bool divided;
 };
 
-/* Bytes of the copies. `part` NULL: one rank, which has copies only of a GPU's parameters. */
+/* Bytes of the copies, which offloaded states do not have. `part` NULL: one rank, which has copies only of a
+ * GPU's parameters. */
 uint64_t host_params_bytes(const struct params *p, bool gpu, const struct host_part *part);
 /* Allocates the copies. Owner: caller, host_params_release. */
 enum status host_params_create(struct host_params *m, const struct params *p, const struct backend *back,
@@ -44,7 +47,9 @@ enum status host_params_get(struct host_params *m, const struct params *p, struc
 enum status host_params_mark(const struct host_params *m, struct backend *back, struct error *err);
 enum status host_params_take(struct host_params *m, const struct params *p, struct backend *back,
 			     struct error *err);
-/* Copies all states to a GPU. */
+/* Copies all states to a GPU, including the copy of offloaded weights that GEMMs read. */
 enum status host_params_put(const struct host_params *m, const struct params *p, struct backend *back,
 			    struct error *err);
+/* That copy alone. No effect without offloaded weights. */
+enum status host_params_put_live(const struct params *p, struct backend *back, struct error *err);
 #endif

@@ -60,6 +60,8 @@ void shard_place(struct shard *s, const struct params *p, size_t begin, size_t e
 
 	shard_view(s, p, begin, end);
 	for (int i = 0; i < PARAMS_STATE_COUNT; i++) {
+		if (params_state_offloaded(p, (enum params_state)i))
+			continue;
 		s->state[i].data = s->state[i].rows ? at : NULL;
 		if (memory)
 			at += room(state_bytes(&s->state[i]));
@@ -74,7 +76,8 @@ uint64_t shard_bytes(const struct params *p, size_t begin, size_t end)
 	for (int i = 0; i < PARAMS_STATE_COUNT; i++) {
 		const struct mat m = part_of(p, begin, end, (enum params_state)i, &first);
 
-		sum += room(state_bytes(&m));
+		if (!params_state_offloaded(p, (enum params_state)i))
+			sum += room(state_bytes(&m));
 	}
 	return sum;
 }

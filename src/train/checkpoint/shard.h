@@ -15,7 +15,8 @@ struct shard {
 void shard_range(size_t *begin, size_t *end, size_t length, unsigned rank, unsigned ranks);
 /* A view of complete states in host memory. */
 void shard_view(struct shard *s, const struct params *p, size_t begin, size_t end);
-/* The shard's states in memory of their own, of shard_bytes. `memory` NULL: for a plan. */
+/* The shard's states in memory of their own, of shard_bytes; those that are offloaded stay where they are.
+ * `memory` NULL: for a plan. */
 void shard_place(struct shard *s, const struct params *p, size_t begin, size_t end, void *memory);
 uint64_t shard_bytes(const struct params *p, size_t begin, size_t end);
 

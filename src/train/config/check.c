@@ -198,6 +198,12 @@ static enum status check_states(const struct config *c, struct error *err)
 {
 	const struct config_training *t = &c->training;
 
+	if (t->offload && c->has_lora)
+		return refuse(
+			c, "training", "offload",
+			"the optimizer states of adapters are small and stay on the device; remove it, or "
+			"train with full_finetuning",
+			err);
 	if (t->master_weights == CONFIG_MASTER_FP32)
 		return STATUS_OK;
 	if (c->has_lora)

@@ -49,6 +49,7 @@ enum config_recompute {
 	CONFIG_RECOMPUTE_NONE,
 	CONFIG_RECOMPUTE_CHEAP,
 	CONFIG_RECOMPUTE_FULL,
+	CONFIG_RECOMPUTE_OFFLOAD,
 	CONFIG_RECOMPUTE_AUTO
 };
 const char *config_recompute_name(uint32_t recompute);
@@ -63,6 +64,7 @@ enum config_optim {
 };
 enum config_master { CONFIG_MASTER_FP32, CONFIG_MASTER_SPLIT, CONFIG_MASTER_NONE };
 const char *config_master_name(uint32_t master);
+enum config_offload { CONFIG_OFFLOAD_NONE, CONFIG_OFFLOAD_OPTIMIZER };
 enum config_communication { CONFIG_COMMUNICATION_FP32, CONFIG_COMMUNICATION_BF16 };
 enum config_schedule {
 	CONFIG_CONSTANT,
@@ -83,7 +85,7 @@ struct config_training {
 	uint64_t warmup_steps, num_decay_steps, logging_steps, eval_steps, save_steps;
 	uint32_t dataloader_num_workers; /* 0: batches are made while the step waits */
 	uint32_t save_total_limit;	 /* 0: keep all */
-	uint32_t lr_scheduler_type, decay_type, recompute, optim, master_weights;
+	uint32_t lr_scheduler_type, decay_type, recompute, optim, master_weights, offload;
 	/* The caller replaces AUTO in `device` before training; the back end reads AUTO as CPU */
 	uint32_t device, attention, adapters, precision;
 	struct opt_words fp8_layers; /* none: all layers */

@@ -6,7 +6,7 @@
 static const char *const schedules[] = {
 	"constant", "constant_with_warmup", "linear", "cosine", "onecycle", "wsd", NULL};
 static const char *const decays[] = {"linear", "cosine", "1-sqrt", NULL};
-static const char *const recomputes[] = {"none", "cheap", "full", "auto", NULL};
+static const char *const recomputes[] = {"none", "cheap", "full", "offload", "auto", NULL};
 static const char *const formats[] = {"auto", "chat", "glaive", "sharegpt", NULL};
 static const char *const long_rows[] = {"drop", "truncate", NULL};
 static const char *const devices[] = {"auto", "cpu", "gpu", NULL};
@@ -15,6 +15,7 @@ static const char *const precisions[] = {"auto", "fp32", "tf32", "bf16", "fp8", 
 static const char *const layouts[] = {"auto", "separate", NULL};
 static const char *const optims[] = {"adamw",	   "adamw_torch",      "adamw_8bit",	    "adamw_bnb_8bit",
 				     "adamw_bf16", "paged_adamw_8bit", "paged_adamw_32bit", NULL};
+static const char *const offloads[] = {"none", "optimizer", NULL};
 static const char *const masters[] = {"fp32", "split", "none", NULL};
 
 static const char *const communications[] = {"fp32", "bf16", NULL};
@@ -97,7 +98,8 @@ static const struct opt training_rows[] = {
 		    "whatever this says"),
 	ROW(bucket_cap_mb, .preset = "64", .min = 0.001, .max = 1e6,
 	    .help = "full fine-tuning on several ranks: MiB of the gradient whose sum over the ranks begins while "
-		    "lower layers still compute theirs"),
+		    "lower layers still compute theirs. With offload: optimizer: MiB of float32 weights whose states "
+		    "are copied at once"),
 	ROW(communication_data_type, .preset = "fp32", .choices = communications,
 	    .help = "full fine-tuning on several ranks: number type in which they add their gradients. bf16 halves the bytes, "
 		    "and rounds what each rank sends and the sum"),
@@ -134,6 +136,10 @@ static const struct opt training_rows[] = {
 	    .help = "full fine-tuning on a GPU: weights that the optimizer changes. fp32 keeps a float32 copy. split keeps "
 		    "the BF16 weights and the 16 bits that float32 has in addition. none keeps only the BF16 weights and "
 		    "rounds them stochastically. Gradients are BF16 with split and none"),
+	ROW(offload, .preset = "none", .choices = offloads,
+	    .help = "full fine-tuning. optimizer: moments, and weights that GEMMs do not read, are in pinned host memory, and "
+		    "pass through the GPU in buckets of bucket_cap_mb. With max_grad_norm: 0 on one rank, a layer is updated "
+		    "as soon as its gradient is complete"),
 	ROW(weight_decay, .preset = "0", .min = 0, .max = 10, .help = "decoupled weight decay"),
 	ROW(adam_beta1, .preset = "0.9", .min = 0, .max = 0.999999999,
 	    .help = "decay rate of the first moment"),
@@ -149,8 +155,8 @@ static const struct opt training_rows[] = {
 	ROW(gradient_checkpointing, .help = "same as recompute: full"),
 	ROW(recompute, .preset = "auto", .choices = recomputes,
 	    .help = "activations to recompute in the backward pass: none, cheap (outputs of norms) or full (the "
-		    "whole layer). auto takes the least of these with which the plan fits into 90 % of the available "
-		    "memory"),
+		    "whole layer). offload is full with the inputs of layers in pinned host memory. auto takes the least "
+		    "of none, cheap and full with which the plan fits into 90 % of the available memory"),
 	ROW(logging_steps, .preset = "1", .min = 1, .max = 1e12, .help = "steps between two printed lines"),
 	ROW(eval_steps, .preset = "0", .min = 0, .max = 1e12,
 	    .help = "steps between two evaluations; 0: evaluate only at the end"),

@@ -244,13 +244,15 @@ static void try_length(struct finding_knobs *k, const struct config *c)
  * could contradict each other. */
 static void try_recompute(struct finding_knobs *k, const struct config *c)
 {
-	static const enum config_recompute levels[] = {CONFIG_RECOMPUTE_CHEAP, CONFIG_RECOMPUTE_FULL};
+	static const enum config_recompute levels[] = {CONFIG_RECOMPUTE_CHEAP, CONFIG_RECOMPUTE_FULL,
+						       CONFIG_RECOMPUTE_OFFLOAD};
 	char setting[160];
 
 	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
 		struct config trial = *c;
 
-		if (c->training.gradient_checkpointing || c->training.recompute == levels[i])
+		if ((c->training.gradient_checkpointing && levels[i] <= CONFIG_RECOMPUTE_FULL) ||
+		    c->training.recompute == levels[i])
 			continue;
 		set_recompute(&trial, levels[i]);
 		snprintf(setting, sizeof(setting), "training: recompute: %s",
@@ -281,8 +283,10 @@ static void try_lora(struct finding_knobs *k, const struct config *c)
 	trial.has_lora = true;
 	trial.training.full_finetuning = false;
 	trial.training.master_weights = CONFIG_MASTER_FP32;
-	snprintf(setting, sizeof(setting), "lora: {r: %" PRIu32 "} instead of full_finetuning%s",
-		 trial.lora.r, c->training.master_weights ? " and master_weights" : "");
+	trial.training.offload = CONFIG_OFFLOAD_NONE;
+	snprintf(setting, sizeof(setting), "lora: {r: %" PRIu32 "} instead of full_finetuning%s%s",
+		 trial.lora.r, c->training.master_weights ? " and master_weights" : "",
+		 c->training.offload ? " and offload" : "");
 	add(k, &trial, setting);
 }
 
@@ -302,6 +306,17 @@ static void try_states(struct finding_knobs *k, const struct config *c)
 	trial.training.master_weights = CONFIG_MASTER_SPLIT;
 	add(k, &trial,
 	    codes ? "training: master_weights: split" : "training: optim: adamw_8bit, master_weights: split");
+}
+
+/* Moves the optimizer states to the other side of a GPU run. */
+static void try_offload(struct finding_knobs *k, const struct config *c)
+{
+	struct config trial = *c;
+
+	if (c->has_lora || c->training.device != CONFIG_DEVICE_GPU)
+		return;
+	trial.training.offload = c->training.offload ? CONFIG_OFFLOAD_NONE : CONFIG_OFFLOAD_OPTIMIZER;
+	add(k, &trial, c->training.offload ? "training: offload: none" : "training: offload: optimizer");
 }
 
 static void try_4bit(struct finding_knobs *k, const struct config *c)
@@ -337,9 +352,13 @@ static void try_both(struct finding_knobs *k, const struct config *c)
 	struct config trial = *c;
 	char setting[160];
 
-	set_recompute(&trial, CONFIG_RECOMPUTE_FULL);
+	if (c->training.recompute != CONFIG_RECOMPUTE_OFFLOAD)
+		set_recompute(&trial, CONFIG_RECOMPUTE_FULL);
 	set_batch(&trial, find_batch(&trial, k->fit, BATCH_MAX + 1));
-	batch_words(setting, "recompute: full, ", c, &trial);
+	batch_words(setting,
+		    c->training.recompute == CONFIG_RECOMPUTE_OFFLOAD ? "recompute: offload, "
+								      : "recompute: full, ",
+		    c, &trial);
 	add(k, &trial, setting);
 }
 
@@ -354,6 +373,7 @@ size_t memory_fit_knobs(struct memory_fit_knob knobs[MEMORY_FIT_KNOBS], const st
 	try_length(&k, c);
 	try_rank(&k, c);
 	try_states(&k, c);
+	try_offload(&k, c);
 	try_lora(&k, c);
 	try_4bit(&k, c);
 	try_samples(&k, c);

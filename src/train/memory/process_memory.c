@@ -118,6 +118,7 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 	m->outside[MEMORY_BATCHES] = batches_bytes(c);
 	m->outside[MEMORY_TOKENIZER] = VOCABULARY_ID_BYTES * (uint64_t)planned->model->shape.vocab;
 	m->outside[MEMORY_PROGRAM] = PROGRAM_BYTES + PANEL_BYTES * (uint64_t)planned->back.threads;
+	m->outside[MEMORY_OFFLOADED] = planned->host.peak;
 	m->gpu = planned->back.kind == BACKEND_GPU;
 	m->outside[MEMORY_HOST_PARAMS] = copies_bytes(planned, c);
 	if (!m->gpu && c->place.ranks > 1)

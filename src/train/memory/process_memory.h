@@ -15,6 +15,7 @@
 	X(BATCHES, "batches", "the current and the next micro-batch")                      \
 	X(TOKENIZER, "tokenizer", "the tokenizer's vocabulary")                         \
 	X(PROGRAM, "program", "code, libraries, OpenBLAS's packed panels")         \
+	X(OFFLOADED, "offloaded", "inputs of layers and optimizer states; pinned for a GPU") \
 	X(HOST_PARAMS, "copies", "host copies of the trained parameters, for checkpoints") \
 	X(PINNED, "pinned", "pinned buffers for transfers to the GPU")       \
 	X(DRIVER, "driver", "host memory of the GPU's context and libraries")  \

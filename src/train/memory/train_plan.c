@@ -14,7 +14,7 @@ static json_t *memory_json(const struct memory_plan *m)
 			json_object_set_new(parts, memory_kind_name((enum memory_kind)i),
 					    json_integer((json_int_t)m->arena[i]));
 	for (int i = 0; i < MEMORY_OUTSIDE_ARENA_COUNT; i++)
-		if (i < MEMORY_HOST_PARAMS || m->outside[i])
+		if (i < MEMORY_OFFLOADED || m->outside[i])
 			json_object_set_new(parts, memory_outside_name((enum memory_outside)i),
 					    json_integer((json_int_t)m->outside[i]));
 	return parts;
@@ -118,7 +118,7 @@ static void add_line(struct text *out, const char *what, double value, const cha
 static void add_outside(struct text *out, const struct memory_plan *m, int from, int to)
 {
 	for (int i = from; i < to; i++)
-		if (i != MEMORY_NCCL || m->outside[i])
+		if ((i != MEMORY_OFFLOADED && i != MEMORY_NCCL) || m->outside[i])
 			add_line(out, memory_outside_name((enum memory_outside)i), (double)m->outside[i], "B",
 				 memory_outside_text((enum memory_outside)i));
 }

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include "model/tensor/dtype.h"
 
-/* The first element of a layer's parameters; `length` if none of them is trained. */
-static size_t begin_of(const struct params *p, int64_t layer)
+size_t buckets_layer_begin(const struct params *p, int64_t layer)
 {
 	char prefix[64];
 	size_t begin = p->length;
@@ -48,7 +47,7 @@ enum status buckets_make(struct buckets *b, const struct params *p, int64_t laye
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for %" PRId64 " buckets", layers);
 	for (int64_t layer = layers - 1; layer >= 0; layer--) {
-		const size_t begin = begin_of(p, layer);
+		const size_t begin = buckets_layer_begin(p, layer);
 
 		if (begin >= end || (double)(end - begin) * sizeof(float) < bytes)
 			continue;

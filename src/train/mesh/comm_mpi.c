@@ -8,6 +8,7 @@
 #include "model/tensor/dtype.h"
 #include "team/libraries/mpi.h"
 #include "team/links/flight.h"
+#include "train/mesh/collective_table.h"
 #include "train/mesh/comm_open.h"
 #include "train/mesh/tree_sum.h"
 
@@ -32,12 +33,14 @@ struct task {
 	bool bf16;	      /* SUM: the type that travels */
 	const size_t *border; /* SCATTER, COLLECT: [ranks + 1] numbers */
 	size_t width;	      /* COLLECT: bytes of a number */
+	uint32_t type;	      /* enum dtype + 1; 0: bytes of the host */
 };
 
 struct comm_mpi {
 	struct comm comm;
 	struct team *team;
-	float *send, *receive; /* room for one piece, padded to whole blocks */
+	struct collective_table *table; /* used by the caller's thread only */
+	float *send, *receive;		/* room for one piece, padded to whole blocks */
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards everything below */
 	pthread_cond_t changed;
@@ -304,14 +307,33 @@ static uint64_t bytes_of(const struct task *t)
 	}
 }
 
+/* Compares the collective between the ranks, which may wait for a rank that has not begun the part. The first
+ * one makes MPI itself, so it is entered unseen. */
+static enum status compare(struct comm_mpi *m, const struct task *t, struct error *err)
+{
+	const struct collective c = {.kind = record_kinds[t->kind], .type = t->type, .bytes = bytes_of(t)};
+
+	const uint64_t began = clock_now_ns(clock_monotonic());
+	enum status st;
+
+	if (t->kind == TASK_JOIN)
+		return STATUS_OK;
+	st = collective_table_enter(m->table, &c, err);
+	m->comm.count.wait_s += (double)(clock_now_ns(clock_monotonic()) - began) * 1e-9;
+	return st;
+}
+
 static enum status ask(struct comm_mpi *m, const struct task *t, bool done, struct error *err)
 {
 	enum status st;
 
+	team_flight_ask(m->team->board, record_kinds[t->kind], bytes_of(t), (int32_t)m->comm.layer);
+	st = compare(m, t, err);
+	if (st)
+		return st;
 	pthread_mutex_lock(&m->lock);
 	st = await(m, false, err);
 	if (!st) {
-		team_flight_ask(m->team->board, record_kinds[t->kind], bytes_of(t), (int32_t)m->comm.layer);
 		m->queue[m->asked++ % QUEUE] = *t;
 		pthread_cond_broadcast(&m->changed);
 		if (done)
@@ -329,7 +351,8 @@ static enum status begin(struct comm *c, enum task_kind kind, const struct mat *
 			       .count = (size_t)(x->rows * x->cols),
 			       .bf16 = kind == TASK_SUM && c->travels == DTYPE_BF16,
 			       .border = border,
-			       .width = dtype_bytes(x->dtype, 1)};
+			       .width = dtype_bytes(x->dtype, 1),
+			       .type = (uint32_t)x->dtype + 1};
 
 	if ((x->dtype != DTYPE_F32 && kind != TASK_COLLECT) || x->rows != 1)
 		return error_set(err, STATUS_BUG, "collectives take one row of F32");
@@ -385,8 +408,15 @@ static enum status mpi_share(struct comm *c, void *bytes, size_t size, struct er
 	return ask(mpi_of(c), &t, true, err);
 }
 
+static enum status mpi_part(struct comm *c, const char *name, uint64_t number, uint64_t shape,
+			    struct error *err)
+{
+	return collective_table_part(mpi_of(c)->table, name, number, shape, err);
+}
+
 static void mpi_release(struct comm_mpi *m)
 {
+	collective_table_free(&m->table);
 	pthread_cond_destroy(&m->changed);
 	pthread_mutex_destroy(&m->lock);
 	free(m->send);
@@ -417,6 +447,7 @@ static const struct comm_ops mpi_ops = {
 	.wait = mpi_wait,
 	.gather = mpi_gather,
 	.share = mpi_share,
+	.part = mpi_part,
 	.close = mpi_close,
 };
 
@@ -437,7 +468,8 @@ enum status comm_mpi_open(struct comm **out, struct team *team, struct error *er
 	m->receive = malloc(room);
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_cond_init(&m->changed, NULL);
-	failed = m->send && m->receive ? pthread_create(&m->thread, NULL, work, m) : ENOMEM;
+	collective_table_create(&m->table, team, NULL);
+	failed = m->send && m->receive && m->table ? pthread_create(&m->thread, NULL, work, m) : ENOMEM;
 	if (failed) {
 		mpi_release(m);
 		return error_errno(err, failed, "the communication of ranks");

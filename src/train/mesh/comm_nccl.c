@@ -8,6 +8,7 @@
 #include "model/tensor/dtype.h"
 #include "team/libraries/nccl.h"
 #include "team/links/flight.h"
+#include "train/mesh/collective_table.h"
 #include "train/mesh/comm_open.h"
 
 /* LIMIT_MS: a rank may write a checkpoint or build plans while the others wait for it. PIECE: numbers that
@@ -19,12 +20,14 @@ enum { CHANNELS = 24, CONNECTION_BYTES = 12 << 20 };
 struct comm_nccl {
 	struct comm comm;
 	struct team *team;
+	struct collective_table *table;
 	struct backend *back;
 	struct team_comm *ranks;
 	struct gpu_stream *stream;
 	struct gpu_event *ready, *done; /* end of the back end's work; end of the collectives */
 	struct gpu_event *from, *to; /* on the back end's stream, before and after a wait for collectives */
 	unsigned enqueued;	     /* collectives on the stream whose end is not recorded yet */
+	bool marked;		     /* `from` is recorded, after the last work before a collective */
 	bool timed;		     /* both were recorded and not read yet */
 	gpu_ptr rounded;	     /* [PIECE] BF16; 0: numbers travel as they are */
 };
@@ -39,6 +42,15 @@ static enum status check(const struct comm_nccl *n, ncclResult_t r, const char *
 	return nccl_check(team_nccl_table(n->team), r, n->ranks->comm, what, err);
 }
 
+/* Compares the collective between the ranks. */
+static enum status compare(struct comm_nccl *n, enum team_flight_kind kind, uint32_t type, uint64_t bytes,
+			   struct error *err)
+{
+	const struct collective c = {.kind = kind, .type = type, .bytes = bytes};
+
+	return collective_table_enter(n->table, &c, err);
+}
+
 /* Lets the collective begin after the back end's work so far. `travels`: the type that the ranks exchange. */
 static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype travels,
 			 enum team_flight_kind kind, struct error *err)
@@ -49,6 +61,13 @@ static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype tr
 	if ((x->dtype != DTYPE_F32 && x->dtype != DTYPE_BF16) || x->rows != 1)
 		return error_set(err, STATUS_BUG, "collectives take one row of F32 or BF16");
 	team_flight_ask(n->team->board, kind, bytes, (int32_t)n->comm.layer);
+	/* The host may wait for another rank in the comparison, while the device has nothing to do. */
+	st = gpu_event_record(n->from, gpu_backend_stream(n->back), err);
+	n->marked = !st;
+	if (!st)
+		st = compare(n, kind, (uint32_t)travels + 1, bytes, err);
+	if (st)
+		return st;
 	team_flight_begin(n->team->board);
 	n->enqueued++;
 	n->comm.count.calls++;
@@ -199,8 +218,9 @@ static enum status nccl_wait(struct comm *c, struct error *err)
 	struct gpu_stream *work = gpu_backend_stream(n->back);
 	enum status st = gpu_event_record(n->done, n->stream, err);
 
-	if (!st)
+	if (!st && !n->marked)
 		st = gpu_event_record(n->from, work, err);
+	n->marked = false;
 	if (!st)
 		st = gpu_stream_after(work, n->done, err);
 	if (!st)
@@ -230,6 +250,9 @@ static enum status nccl_gather(struct comm *c, const void *mine, size_t size, vo
 	for (; n->enqueued; n->enqueued--) /* the caller has waited for the device */
 		team_flight_end(n->team->board);
 	team_flight_ask(n->team->board, TEAM_FLIGHT_GATHER, size, TEAM_FLIGHT_NO_LAYER);
+	st = compare(n, TEAM_FLIGHT_GATHER, 0, size, err);
+	if (st)
+		return st;
 	team_flight_begin(n->team->board);
 	st = team_gather(n->team, mine, size, all, err);
 	if (!st)
@@ -239,7 +262,7 @@ static enum status nccl_gather(struct comm *c, const void *mine, size_t size, vo
 
 static enum status nccl_share(struct comm *c, void *bytes, size_t size, struct error *err)
 {
-	enum status st = STATUS_OK;
+	enum status st = compare(nccl_of(c), TEAM_FLIGHT_SHARE, 0, size, err);
 
 	for (size_t at = 0, n; at < size && !st; at += n) {
 		n = size - at < TEAM_BYTES_MAX ? size - at : TEAM_BYTES_MAX;
@@ -248,9 +271,17 @@ static enum status nccl_share(struct comm *c, void *bytes, size_t size, struct e
 	return st;
 }
 
+static enum status nccl_part(struct comm *c, const char *name, uint64_t number, uint64_t shape,
+			     struct error *err)
+{
+	return collective_table_part(nccl_of(c)->table, name, number, shape, err);
+}
+
 static void nccl_close_comm(struct comm *c)
 {
 	struct comm_nccl *n = nccl_of(c);
+
+	collective_table_free(&n->table);
 
 	if (n->stream)
 		gpu_stream_wait(n->stream, NULL);
@@ -275,6 +306,7 @@ static const struct comm_ops nccl_ops = {
 	.wait = nccl_wait,
 	.gather = nccl_gather,
 	.share = nccl_share,
+	.part = nccl_part,
 	.close = nccl_close_comm,
 };
 
@@ -295,6 +327,8 @@ enum status comm_nccl_open(struct comm **out, struct team *team, struct error *e
 	n->comm = (struct comm){.ops = &nccl_ops, .rank = team->rank, .size = team->size};
 	n->team = team;
 	st = team_nccl_open(team, err);
+	if (!st)
+		st = collective_table_create(&n->table, team, err);
 	if (st) {
 		free(n);
 		return st;

@@ -6,7 +6,8 @@
 
 enum { STEPS_BEFORE = 8 /* minimum history for a comparison */, STEPS_WAITED = 5 };
 static const double spike_mads = 8, spike_share = 0.5, exploding_times = 20, waited_share = 0.1,
-		    faint_share = 0.5;
+		    faint_share = 0.5, exposed_share = 0.15, memory_bound_share = 0.7,
+		    tensor_idle_share = 0.3, sm_idle_share = 0.6;
 
 static const struct {
 	const char *word, *knob;
@@ -84,6 +85,42 @@ static void look_at_wait(struct diagnose *d, struct findings *out, const struct 
 		    100 * d->wait_s / d->step_s);
 }
 
+static void look_at_late(struct findings *out, const struct rank_late *late)
+{
+	const bool unequal = late->cause == RANK_CAUSE_ROWS;
+
+	if (late->rank >= 0)
+		ADD(out, unequal ? FINDING_UNEQUAL_ROWS : FINDING_STRAGGLER,
+		    "the others wait for rank %d in %.0f %% of each step; it came last in %.0f %% of the steps, %.1f ms "
+		    "after the median of the others. The likeliest cause is: %s. Candidates: %s",
+		    late->rank, 100 * late->waited_share, 100 * late->last_share, 1e3 * late->behind_s,
+		    rank_cause_text(late->cause), late->evidence);
+}
+
+/* What bounds the steps of all ranks. */
+static void look_at_ranks(struct findings *out, const struct rank_account *a)
+{
+	const double busy = a->compute;
+
+	if (a->steps < RANK_WINDOW)
+		return;
+	look_at_late(out, &a->late);
+	if (a->exposed > exposed_share)
+		ADD(out, FINDING_COMMUNICATION_BOUND,
+		    "%.0f %% of the time is communication that no computation hides, beside %.0f %% of computation",
+		    100 * a->exposed, 100 * busy);
+	if (a->memory_share > memory_bound_share && a->tensor_share < tensor_idle_share)
+		ADD(out, FINDING_MEMORY_BOUND,
+		    "GPU memory was active in %.0f %% of the time and the tensor pipes in %.0f %%",
+		    100 * a->memory_share, 100 * a->tensor_share);
+	/* Multiprocessors idle, although nothing but launches is waited for. */
+	if (a->sm_share > 0 && a->sm_share < sm_idle_share * busy)
+		ADD(out, FINDING_LAUNCH_BOUND,
+		    "the GPUs' multiprocessors were active in %.0f %% of the time, although passes and optimizer took "
+		    "%.0f %%",
+		    100 * a->sm_share, 100 * busy);
+}
+
 /* Keeps only findings that were not reported before. */
 static void keep_new(struct diagnose *d, struct findings *out)
 {
@@ -122,6 +159,8 @@ void diagnose_step(struct diagnose *d, struct findings *out, const struct diagno
 			look_at_norm(d, out, s, n);
 		}
 		look_at_wait(d, out, s);
+		if (s->ranks)
+			look_at_ranks(out, s->ranks);
 		d->loss[d->count % DIAGNOSE_WINDOW] = s->loss;
 		d->norm[d->count % DIAGNOSE_WINDOW] = s->grad_norm;
 		d->count++;

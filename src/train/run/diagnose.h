@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/text/text.h"
+#include "train/run/rank_account.h"
 
 /* name, word, ends the run, setting to change */
 /* clang-format off */
@@ -20,7 +21,12 @@
 	X(ZERO_GRADIENT, "zero_gradient", true, "training: a lower learning_rate, lora: a lower alpha; the values of the adapter or the activations overflowed float32") \
 	X(EXPLODING, "exploding_gradient", false, "training: max_grad_norm: 1, or a lower learning_rate") \
 	X(LOSS_SPIKE, "loss_spike", false, "training: a lower learning_rate or a longer warmup_steps; look at the rows of these steps") \
-	X(DATA_BOUND, "data_bound", false, "data: cache_dir, shorter rows, or more CPUs")
+	X(DATA_BOUND, "data_bound", false, "data: cache_dir, shorter rows, or more CPUs") \
+	X(STRAGGLER, "straggler", false, "the machine of that rank: what the largest candidate names; or train without it") \
+	X(UNEQUAL_ROWS, "unequal_rows", false, "training: a larger global_batch_size, data: packing: true, or a shorter max_seq_length") \
+	X(COMMUNICATION_BOUND, "communication_bound", false, "training: gradient_accumulation_steps, bucket_cap_mb; NCCL_NVLS_ENABLE=1 on NVSwitch; or fewer nodes") \
+	X(MEMORY_BOUND, "memory_bound", false, "training: a larger per_device_train_batch_size, fused optimizers (optim: adamw_8bit), or less recompute") \
+	X(LAUNCH_BOUND, "launch_bound", false, "training: graphs: true, a larger per_device_train_batch_size, or data: packing: true")
 /* clang-format on */
 #define X(name, ...) FINDING_##name,
 enum finding { FINDINGS(X) FINDING_COUNT };
@@ -34,7 +40,7 @@ struct findings {
 	size_t count;
 	struct {
 		enum finding what;
-		char text[200]; /* message with its figures */
+		char text[880]; /* message with its figures */
 	} found[FINDING_COUNT];
 };
 
@@ -57,6 +63,7 @@ struct diagnose_step {
 	double step_s, wait_s; /* step time, including the wait for rows; that wait */
 	int64_t overflows;     /* FP8: scales that were not finite, and the first place with one; 0: none */
 	const char *overflow_at;
+	const struct rank_account *ranks; /* account of the last steps; NULL: none */
 };
 enum { DIAGNOSE_WINDOW = 32 };
 struct diagnose { /* valid when zeroed */

@@ -30,6 +30,13 @@
 	X(optimiser_share, "", 0, "share of the step time: clipping and AdamW")                           \
 	X(ranks, "", 0, "ranks of the last process of this run") \
 	X(comm_share, "", -1, "several ranks: share of the step time waiting for collectives, which includes waiting for slower ranks") \
+	X(mean_compute_share, "", 0, "several ranks: share of their time: forward, backward, optimizer; mean over the ranks, as the five shares below") \
+	X(exposed_share, "", -1, "several ranks: share of their time: communication that no computation hides") \
+	X(waiting_share, "", -1, "several ranks: share of their time: waiting for the rank that comes last to a collective") \
+	X(mean_rows_share, "", -1, "several ranks: share of their time: waiting for rows") \
+	X(mean_save_share, "", -1, "several ranks: share of their time: waiting for a checkpoint to be written") \
+	X(mean_host_share, "", -1, "several ranks: share of their time: the rest") \
+	X(late_share, "", -1, "several ranks: share of the step that the others waited for the late rank, when it was last seen") \
 	X(wait_share, "", -1, "share of the step time: waiting for rows")                                 \
 	X(gemm_share, "", 0, "share of the step time: GEMMs, including attention's")      \
 	X(save_share, "", -1, "share of the step time: waiting for a checkpoint to be written")                \
@@ -48,6 +55,7 @@
 	X(kernels, "CPU only: the OpenBLAS kernel set that computed the GEMMs") \
 	X(kernels_chosen, "the kernel set that OpenBLAS selected itself, if another one is faster") \
 	X(kernels_from, "the cache and key that the kernel set comes from, unless it was timed in this run") \
+	X(late_rank, "several ranks: the rank that came last in most steps, with candidates for the cause and their evidence") \
 	X(attention, "implementation of attention: own (assay's kernels), plain (without tensor cores) or a library")
 /* clang-format on */
 #endif

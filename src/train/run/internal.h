@@ -9,6 +9,7 @@
 #include "train/tensorboard/events.h"
 #include "train/memory/process_memory.h"
 #include "train/checkpoint/host_params.h"
+#include "train/run/rank_account.h"
 #include "train/run/run.h"
 #include "train/mesh/mesh.h"
 #include "train/step/schedule.h"
@@ -31,7 +32,13 @@ struct train {
 	struct weights weights;
 	struct comm *comm; /* NULL: one rank */
 	struct mesh mesh;
-	bool stopping; /* several ranks: all have agreed to stop */
+	struct rank_figures
+		own; /* figures of the last step, which the others learn with the next one; 0: none */
+	struct rank_window window;
+	struct rank_account account; /* account of the steps in the window */
+	struct rank_late late;	     /* the last late rank; late.rank -1: none so far */
+	double cpu_wait_s;	     /* time without a CPU of the main thread so far */
+	bool stopping;		     /* several ranks: all have agreed to stop */
 	struct train_saving saving;
 	struct data *data;
 	struct stepper stepper;
@@ -62,7 +69,8 @@ struct step_figures { /* figures of one step */
 	struct data_step size;
 	struct step_part part;
 	double loss, norm, rate, step_s, optimiser_s, wait_s, save_s;
-	double comm_s;	 /* waiting for collectives: communication that nothing hides, and slower ranks */
+	uint64_t own_tokens; /* of this rank */
+	double comm_s;	     /* waiting for collectives: communication that nothing hides, and slower ranks */
 	double tuned_s;	 /* tuning time in this step, of all ranks: the others wait for a rank that tunes */
 	double tuning_s; /* tuning time in this step and since the step before */
 	bool steady;	 /* like the steps after it: no start-up, no tuning */
@@ -135,6 +143,8 @@ enum status run_collect(struct train *t, struct error *err);
 enum status run_divide(struct train *t, struct error *err);
 /* Adds up the step over all ranks, and agrees on requests to stop. `loss`: in, of this rank. */
 enum status run_sum_step(struct train *t, struct step_figures *f, double *loss, struct error *err);
+/* After a step: keeps this rank's figures for the next step's sums. */
+void run_keep_figures(struct train *t, const struct step_figures *f);
 /* Adds up the evaluation's losses, one per micro-batch, and agrees on requests to stop. */
 enum status run_sum_losses(struct train *t, double *losses, uint64_t count, struct error *err);
 

@@ -57,6 +57,25 @@ static void set_part(json_t *line, const char *name, double s, const struct gpu_
 		run_number(line, field, work->flop > 0 ? work->flop : work->bytes);
 }
 
+/* The account of the last steps of all ranks. */
+static void set_account(json_t *line, const struct train *t)
+{
+	const struct rank_account *a = &t->account;
+
+	if (!t->comm || !a->steps)
+		return;
+	run_number(line, "mean_compute_share", a->compute);
+	run_number(line, "exposed_share", a->exposed);
+	run_number(line, "waiting_share", a->waiting);
+	run_number(line, "mean_rows_share", a->rows);
+	run_number(line, "mean_save_share", a->save);
+	run_number(line, "mean_host_share", a->host);
+	if (a->late.rank < 0)
+		return;
+	run_number(line, "late_rank", a->late.rank);
+	run_number(line, "late_share", a->late.waited_share);
+}
+
 static json_t *step_line(struct train *t, const struct step_figures *f)
 {
 	double rate = f->part.flop / f->step_s;
@@ -77,6 +96,7 @@ static json_t *step_line(struct train *t, const struct step_figures *f)
 	run_number(line, "save_s", f->save_s);
 	if (t->comm)
 		run_number(line, "comm_s", f->comm_s);
+	set_account(line, t);
 	run_number(line, "steady", f->steady);
 	run_number(line, "tuning_s", f->tuning_s);
 	for (int i = 0; i < GPU_PART_COUNT && t->config.training.step_parts; i++)
@@ -134,6 +154,29 @@ static void add_rates(json_t *v, const struct train *t)
 		json_object_set_new(v, "mfu", json_real(sum->flop / s / t->gemm_rate));
 }
 
+/* Adds where the time of all ranks went. */
+static void add_account(json_t *v, const struct train *t)
+{
+	const struct rank_parts *p = &t->window.sum;
+	const double all_s = rank_parts_all_s(p);
+	char text[720];
+
+	if (t->comm && all_s > 0) {
+		run_number(v, "mean_compute_share", p->compute_s / all_s);
+		run_number(v, "exposed_share", p->exposed_s / all_s);
+		run_number(v, "waiting_share", p->waiting_s / all_s);
+		run_number(v, "mean_rows_share", p->rows_s / all_s);
+		run_number(v, "mean_save_share", p->save_s / all_s);
+		run_number(v, "mean_host_share", p->host_s / all_s);
+	}
+	if (t->late.rank < 0)
+		return;
+	run_number(v, "late_share", t->late.waited_share);
+	snprintf(text, sizeof(text), "rank %d, by %s: %s", t->late.rank, rank_cause_text(t->late.cause),
+		 t->late.evidence);
+	json_object_set_new(v, "late_rank", json_string(text));
+}
+
 json_t *run_results(struct train *t)
 {
 	const struct train_state *state = &t->state;
@@ -156,6 +199,7 @@ json_t *run_results(struct train *t)
 	run_number(v, "tuning_s", state->times.tuning_s);
 	if (state->times.step_s > 0)
 		add_rates(v, t);
+	add_account(v, t);
 	if (t->memory.bytes)
 		run_number(v, "memory_planned_bytes", (double)t->memory.bytes);
 	if (t->memory.gpu) {
@@ -296,7 +340,8 @@ enum status run_check_step(struct train *t, const struct step_figures *f, struct
 					.step_s = f->step_s,
 					.wait_s = f->wait_s,
 					.overflows = f->part.overflows,
-					.overflow_at = f->part.overflow_at};
+					.overflow_at = f->part.overflow_at,
+					.ranks = &t->account};
 	struct findings found;
 
 	diagnose_step(&t->state.diagnose, &found, &s);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "model/gpu/backend.h"
+#include "team/links/flight.h"
 #include "train/run/internal.h"
 #include "train/run/shared_save.h"
 
@@ -62,6 +63,18 @@ static void add_tuning(struct train *t, struct step_figures *f)
 	t->tuning_seen_s = now_s;
 }
 
+/* For the flight record: the device got work, or all its work has ended. On a CPU a pass is over when its
+ * function returns. */
+static void note_work(const struct train *t, bool ended)
+{
+	struct team_board *board = t->job->board;
+
+	if (!ended)
+		team_flight_give(board);
+	if (ended || t->stepper.back.kind == BACKEND_CPU)
+		team_flight_worked(board);
+}
+
 static enum status one_step(struct train *t, struct step_figures *f, struct error *err)
 {
 	uint64_t step = t->state.step;
@@ -73,7 +86,10 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	f->wait_s = clock_now_s() - t0; /* data_step may wait for the prefetch thread */
 	if (t->comm)
 		t->comm->count = (struct comm_count){0};
-	st = stepper_begin(&t->stepper, err);
+	st = comm_part(t->comm, "step", step + 1,
+		       stepper_collectives(&t->stepper, f->size.packs, f->size.targets > 0), err);
+	if (!st)
+		st = stepper_begin(&t->stepper, err);
 	stepper_packs(&t->stepper, f->size.own_packs);
 	for (uint64_t i = 0; i < f->size.micro_batches && !st; i++) {
 		const struct batch *b;
@@ -81,9 +97,14 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 
 		st = data_next(t->data, step, i, &b, &wait_s, err);
 		f->wait_s += wait_s;
+		f->own_tokens += !st ? (uint64_t)b->tokens : 0;
 		t->stepper.last = i + 1 == f->size.micro_batches;
+		t->stepper.rate = f->rate;
+		if (!st && t->stepper.last && stepper_updates_early(&t->stepper))
+			st = checkpoint_writer_wait(t->writer, err);
 		if (!st)
 			st = stepper_micro(&t->stepper, b, step, f->size.targets, &f->part, err);
+		note_work(t, false);
 		if (!st)
 			st = run_emit_alive(t, err);
 	}
@@ -92,8 +113,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	if (!st)
 		st = prefetch_next_step(t, &f->wait_s, err);
 	t1 = clock_now_s();
-	if (!st &&
-	    !t->host_params.copies) /* the writer reads the parameters that the optimizer changes next */
+	if (!st && t->host_params.lent) /* the writer reads the parameters that the optimizer changes next */
 		st = checkpoint_writer_wait(t->writer, err);
 	else if (!st)
 		checkpoint_writer_taken(t->writer);
@@ -101,9 +121,11 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	t1 += f->save_s;
 	if (!st && f->size.targets)
 		st = stepper_end(&t->stepper, f->rate, step, &sum, &f->norm, err);
+	if (!st && f->size.targets)
+		note_work(t, true);
 	if (!st)
 		st = stepper_overflows(&t->stepper, &f->part, err);
-	f->optimiser_s = clock_now_s() - t1;
+	f->optimiser_s = clock_now_s() - t1 - (t->comm ? t->comm->count.wait_s : 0);
 	if (!st && t->stepper.back.kind == BACKEND_GPU) {
 		st = stepper_times(&t->stepper, &f->part, err);
 		f->optimiser_s = f->part.optimiser_s;
@@ -114,10 +136,16 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	f->tuned_s = tuning_s(t) - tuned_s;
 	if (!st)
 		st = run_sum_step(t, f, &sum, err);
+	if (!st) /* evaluation and checkpoint */
+		st = comm_part(t->comm, "after step", step + 1, COMM_PART_ONCE, err);
 	if (!st)
 		st = run_save_join(t, false, err);
 	f->loss = f->size.targets ? sum / (double)f->size.targets : 0;
 	f->step_s = clock_now_s() - t0;
+	if (t->stepper.back.kind == BACKEND_GPU) /* the collectives end within this phase of its stream */
+		f->part.backward_s = fmax(0, f->part.backward_s - f->comm_s);
+	f->optimiser_s = fmax(0, f->optimiser_s);
+	run_keep_figures(t, f);
 	add_tuning(t, f);
 	return st;
 }
@@ -300,6 +328,17 @@ static enum status leave(struct train *t, struct error *err)
 	return st ? st : moved_error(t, err);
 }
 
+/* A finding ends all ranks after the same step, so that they can still complete a checkpoint before. */
+static enum status check_step(struct train *t, const struct step_figures *f, struct error *err)
+{
+	struct error ignored = {0};
+	enum status st = run_check_step(t, f, err);
+
+	if (st)
+		run_save_join(t, true, &ignored);
+	return st;
+}
+
 static enum status all_steps(struct train *t, struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -316,7 +355,7 @@ static enum status all_steps(struct train *t, struct error *err)
 		if (!st && !t->chosen_emitted)
 			st = run_emit_chosen(t, err);
 		if (!st)
-			st = run_check_step(t, &f, err);
+			st = check_step(t, &f, err);
 		if (!st)
 			st = evaluate_and_save(t, err);
 		if (!st) /* do not compute steps that cannot be saved */
@@ -394,6 +433,7 @@ enum status train_run(const struct train_job *job, json_t **values, struct error
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for a training run");
 	t->job = job;
+	t->late.rank = t->account.late.rank = -1;
 	text_copy(t->dir, sizeof(t->dir), job->dir);
 	run_dir_open(&t->home, job->dir);
 	st = work(t, err);
@@ -407,6 +447,7 @@ enum status train_run(const struct train_job *job, json_t **values, struct error
 	checkpoint_writer_free(t->writer);
 	checkpoint_found_release(&t->earlier);
 	json_decref(t->start_s);
+	rank_window_release(&t->window);
 	free(t->cache_key);
 	events_close(&t->events);
 	data_close(&t->data);

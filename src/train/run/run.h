@@ -7,7 +7,8 @@
  * ready    {"parameters","trained","rows","tokens","targets","steps","memory_planned_bytes",
  *          "arena_planned_bytes","gemm_rate","gemm","attention","device"}
  * step     {"step","epoch","loss","grad_norm","learning_rate","tokens","targets","rows","step_s","forward_s",
- *          "backward_s","optimiser_s","wait_s","comm_s","gemm_s","save_s","steady","tuning_s","tokens_per_s",
+ *          "backward_s","optimiser_s","wait_s","comm_s","mean_compute_share","exposed_share","waiting_share",
+ *          "mean_rows_share","mean_save_share","mean_host_share","late_rank","late_share","gemm_s","save_s","steady","tuning_s","tokens_per_s",
  *          "rows_per_s","flop_rate","mfu","arena_bytes","memory_bytes","memory_planned_share","left_s"}
  * products {"products": [{"product","algorithm","seconds","first_seconds","recalled","alike","cached",
  *          "words"}]}: GPU only, after a step with new GEMMs
@@ -42,6 +43,7 @@ struct train_job {
 	/* The ranks of a launched run, linked; lent. The run uses it on one thread. NULL: one process. Rank 0
 	 * writes the checkpoints and the result, and a resumed run's other ranks receive them from it. */
 	struct team *team;
+	struct team_board *board;	   /* shared with the supervisor; NULL: none */
 	const volatile sig_atomic_t *stop; /* nonzero: finish the step, save, and return CANCELLED */
 	const struct log *log;
 	/* Takes ownership of body. */

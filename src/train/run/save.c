@@ -94,7 +94,8 @@ struct checkpoint_source run_source(struct train *t, const json_t *state)
  * use the same host copy. */
 static enum status mark_parameters(struct train *t, struct error *err)
 {
-	enum status st = t->host_params.copies ? checkpoint_writer_wait(t->writer, err) : STATUS_OK;
+	enum status st = t->host_params.copies || t->host_params.lent ? checkpoint_writer_wait(t->writer, err)
+								      : STATUS_OK;
 
 	return st ? st : host_params_mark(&t->host_params, &t->stepper.back, err);
 }

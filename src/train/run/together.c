@@ -3,9 +3,13 @@
  * and share inputs at the start, and add up the figures by which they decide. */
 #include <stdlib.h>
 #include <string.h>
+#include "core/file/file.h"
 #include "core/text/json_member.h"
+#include "model/tensor/dtype.h"
+#include "team/links/flight.h"
 #include "train/mesh/comm_open.h"
 #include "train/mesh/mesh.h"
+#include "train/mesh/planted.h"
 #include "train/run/internal.h"
 #include "train/run/shared_save.h"
 
@@ -28,9 +32,12 @@ enum status run_comm_open(struct train *t, struct error *err)
 {
 	struct team *team = t->job->team;
 
+	enum status st;
+
 	if (!team)
 		return STATUS_OK;
-	return on_gpu(t) ? comm_nccl_open(&t->comm, team, err) : comm_mpi_open(&t->comm, team, err);
+	st = on_gpu(t) ? comm_nccl_open(&t->comm, team, err) : comm_mpi_open(&t->comm, team, err);
+	return st ? st : planted_put(t->comm, err);
 }
 
 enum status run_comm_device(struct train *t, struct error *err)
@@ -194,6 +201,34 @@ static struct mat words_of(const struct mat *state, uint64_t bytes)
 	return (struct mat){.data = state->data, .rows = 1, .cols = words, .ld = words, .dtype = DTYPE_F32};
 }
 
+/* A state in host memory is sent through the memory of the gradient. */
+static enum status share_offloaded(struct train *t, const struct mat *state, uint64_t bytes,
+				   struct error *err)
+{
+	const struct mat *grad = &t->stepper.model->params.grad;
+	const uint64_t room = dtype_bytes(grad->dtype, (uint64_t)grad->cols) / sizeof(float) * sizeof(float);
+	struct backend *back = &t->stepper.back;
+	enum status st = STATUS_OK;
+
+	for (uint64_t at = 0; !st && at < bytes; at += room) {
+		const uint64_t part = bytes - at < room ? bytes - at : room;
+		const struct mat piece = {.data = grad->data,
+					  .rows = 1,
+					  .cols = (int64_t)part,
+					  .ld = (int64_t)part,
+					  .dtype = DTYPE_U8};
+
+		st = back->ops->put(back, piece, (const uint8_t *)state->data + at, err);
+		if (!st)
+			st = t->comm->ops->broadcast(t->comm, words_of(&piece, part), err);
+		if (!st)
+			st = t->comm->ops->wait(t->comm, err);
+		if (!st)
+			st = back->ops->get(back, piece, (uint8_t *)state->data + at, err);
+	}
+	return st;
+}
+
 enum status run_share_params(struct train *t, struct error *err)
 {
 	struct params states = t->stepper.model->params;
@@ -203,16 +238,22 @@ enum status run_share_params(struct train *t, struct error *err)
 		return run_divide(t, err);
 	for (int i = 0; t->comm && !st && i < PARAMS_STATE_COUNT; i++) {
 		const uint64_t bytes = params_state_bytes(&states, (enum params_state)i);
+		const struct mat *state = params_state(&states, (enum params_state)i);
 
-		if (bytes)
-			st = t->comm->ops->broadcast(
-				t->comm, words_of(params_state(&states, (enum params_state)i), bytes), err);
+		if (bytes && params_state_offloaded(&states, (enum params_state)i))
+			st = share_offloaded(t, state, bytes, err);
+		else if (bytes)
+			st = t->comm->ops->broadcast(t->comm, words_of(state, bytes), err);
 	}
-	return st || !t->comm ? st : t->comm->ops->wait(t->comm, err);
+	if (!st && t->comm)
+		st = t->comm->ops->wait(t->comm, err);
+	/* the other ranks have no copy yet that GEMMs read */
+	return st || !t->comm ? st : host_params_put_live(&states, &t->stepper.back, err);
 }
 
 /* -- sums -- */
 
+enum { SCHEDSTAT_MAX = 200 };
 enum { FIGURES = 4 }; /* stop requests, FLOP, seconds of tuning, shards of a checkpoint that are written */
 
 /* `values`: the figures, then the loss of each pack of the step, or the sum of this rank's losses. */
@@ -230,17 +271,75 @@ static void put_step(const struct train *t, const struct step_figures *f, double
 		values[FIGURES + f->size.first_pack + i] = tree->loss[i];
 }
 
+/* Seconds in which this thread could run and had no CPU. 0: the kernel does not tell. */
+static double cpu_wait_s(void)
+{
+	char *text = NULL, *end;
+	size_t size;
+	double wait_ns = 0;
+
+	if (file_read(&text, &size, "/proc/thread-self/schedstat", SCHEDSTAT_MAX, NULL))
+		return 0;
+	strtod(text, &end);
+	wait_ns = strtod(end, NULL);
+	free(text);
+	return wait_ns * 1e-9;
+}
+
+void run_keep_figures(struct train *t, const struct step_figures *f)
+{
+	const struct team_facts facts = team_facts_get(t->job->board);
+	const double waited_s = cpu_wait_s();
+
+	t->own = (struct rank_figures){.step_s = f->step_s,
+				       .drain_s = f->comm_s,
+				       .compute_s = f->part.forward_s + f->part.backward_s + f->optimiser_s,
+				       .rows_s = f->wait_s,
+				       .save_s = f->save_s,
+				       .cpu_wait_s = waited_s - t->cpu_wait_s,
+				       .tokens = (double)f->own_tokens,
+				       .clock_hz = facts.clock_hz,
+				       .slowed_share = facts.slowed_share,
+				       .link_rate = facts.link_rate,
+				       .tensor_share = facts.tensor_share,
+				       .memory_share = facts.memory_share,
+				       .sm_share = facts.sm_share};
+	t->cpu_wait_s = waited_s;
+}
+
+/* Takes the figures of the step before. */
+static enum status take_figures(struct train *t, const double *all, struct error *err)
+{
+	const struct rank_figures *figures = (const struct rank_figures *)(const void *)all;
+	enum status st = STATUS_OK;
+
+	if (!t->window.figures)
+		st = rank_window_make(&t->window, t->mesh.size, err);
+	if (st || !(figures->step_s > 0)) /* this is the first step */
+		return st;
+	rank_window_add(&t->window, figures);
+	st = rank_account_make(&t->account, &t->window, err);
+	if (!st && t->account.late.rank >= 0)
+		t->late = t->account.late;
+	return st;
+}
+
 enum status run_sum_step(struct train *t, struct step_figures *f, double *loss, struct error *err)
 {
 	const uint64_t losses = t->mesh.each_pack ? f->size.packs : 1;
-	double *values = calloc(FIGURES + losses, sizeof(*values));
+	double *values = calloc(FIGURES + losses + (size_t)t->mesh.size * RANK_FIGURES, sizeof(*values));
+	double own[RANK_FIGURES];
 	enum status st;
 
 	if (!values)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for the losses of a step");
 	put_step(t, f, *loss, values);
-	st = comm_sum(t->comm, values, FIGURES + losses, err);
+	memcpy(own, &t->own, sizeof(own));
+	st = comm_sum_each(t->comm, values, FIGURES + losses, own, RANK_FIGURES, values + FIGURES + losses,
+			   err);
+	if (!st)
+		st = take_figures(t, values + FIGURES + losses, err);
 	*loss = 0;
 	for (uint64_t i = 0; i < losses; i++)
 		*loss += values[FIGURES + i];

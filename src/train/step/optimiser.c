@@ -15,57 +15,69 @@ struct optimiser optimiser_of(const struct config_training *t)
 	};
 }
 
-/* Elements [begin, begin + count) of a state of 8-bit moments that belong to elements [first, last) of the
- * flat vector, in the own range of the state. */
-static struct mat part_of_state(const struct params *p, const struct mat *state, size_t first, size_t last,
-				enum params_state which)
+/* The first element of the own range of a state. */
+static size_t first_of(const struct params *p, enum params_state which)
 {
-	const size_t own = params_part(p, 0, params_begin(p), which).count;
-	const struct params_range range = params_part(p, first, last, which);
-	struct mat m = mat_cols(state, (int64_t)(range.first - own), (int64_t)range.count);
+	const bool whole = which == PARAMS_STATE_rest || (which == PARAMS_STATE_master && !p->shards.master);
+
+	return whole ? 0 : params_part(p, 0, params_begin(p), which).count;
+}
+
+struct states states_of(const struct params *p)
+{
+	struct params all = *p;
+	struct states s = {0};
+
+	for (int i = 0; i < PARAMS_STATE_COUNT; i++) {
+		s.of[i] = *params_state(&all, (enum params_state)i);
+		s.first[i] = first_of(p, (enum params_state)i);
+	}
+	return s;
+}
+
+static struct mat state_part(const struct states *s, enum params_state which, size_t begin, size_t count)
+{
+	struct mat m = mat_cols(&s->of[which], (int64_t)(begin - s->first[which]), (int64_t)count);
 
 	m.ld = m.cols;
 	return m;
 }
 
-/* The operands of elements [first, last), which belong to table entry `one` and, except with 8-bit moments,
- * to those behind it. */
-static struct adamw_part part_of(const struct params *p, const struct param *one, size_t first, size_t last)
+/* The operands of elements [begin, end), which begin in entry `one`. */
+static struct adamw_part part_of(const struct params *p, const struct states *s, const struct param *one,
+				 size_t begin, size_t end)
 {
-	const size_t count = last - first;
+	const size_t count = end - begin, into = begin - one->offset;
 	const bool codes = p->format.moments == MOMENTS_8BIT && !one->is_small;
 	const bool small = p->format.moments == MOMENTS_8BIT && one->is_small;
 	struct adamw_part out = {
-		.g = params_cut(p, &p->grad, first, count),
-		.w = params_cut(p, &p->master, first, count),
-		.rest = params_cut(p, &p->rest, first, count),
-		.first = first,
+		.g = params_cut(p, &p->grad, begin, count),
+		.w = state_part(s, PARAMS_STATE_master, begin, count),
+		.rest = s->of[PARAMS_STATE_rest].rows ? state_part(s, PARAMS_STATE_rest, begin, count)
+						      : (struct mat){0},
+		.first = begin,
 	};
 
 	if (small) {
-		out.m = part_of_state(p, &p->m_small, first, last, PARAMS_STATE_m_small);
-		out.v = part_of_state(p, &p->v_small, first, last, PARAMS_STATE_v_small);
+		out.m = state_part(s, PARAMS_STATE_m_small, one->state + into, count);
+		out.v = state_part(s, PARAMS_STATE_v_small, one->state + into, count);
 		return out;
 	}
-	out.m = params_cut(p, &p->m, first, count);
-	out.v = params_cut(p, &p->v, first, count);
+	out.m = state_part(s, PARAMS_STATE_m, begin, count);
+	out.v = state_part(s, PARAMS_STATE_v, begin, count);
 	if (codes) {
-		out.m_scale = part_of_state(p, &p->m_scale, first, last, PARAMS_STATE_m_scale);
-		out.v_scale = part_of_state(p, &p->v_scale, first, last, PARAMS_STATE_v_scale);
+		const size_t first = one->state + into / ADAMW_BLOCK;
+		const size_t blocks = (count + ADAMW_BLOCK - 1) / ADAMW_BLOCK;
+
+		out.m_scale = state_part(s, PARAMS_STATE_m_scale, first, blocks);
+		out.v_scale = state_part(s, PARAMS_STATE_v_scale, first, blocks);
 	}
 	return out;
 }
 
-/* The end of the entries that one call steps: adjacent ones of equal decay. Blocks of 8-bit moments do not
- * cross tensors, so each tensor has its own call. */
-static int end_of(const struct params *p, int first)
+static size_t end_of_entry(const struct params *p, int i)
 {
-	int next = first + 1;
-
-	while (p->format.moments != MOMENTS_8BIT && next < p->count &&
-	       p->table[next].decay == p->table[first].decay)
-		next++;
-	return next;
+	return i + 1 < p->count ? p->table[i + 1].offset : p->length;
 }
 
 /* On a CPU in blocks of each tensor, so that the sum has the same order if ranks divide the vector: *squares
@@ -81,9 +93,8 @@ enum status optimiser_squares(struct backend *back, const struct params *p, doub
 						       REDUCE_SUM_SQUARES, squares, err)
 				   : STATUS_OK;
 	for (int i = 0; i < p->count && !st; i++) {
-		const size_t next = i + 1 < p->count ? p->table[i + 1].offset : p->length;
 		const size_t first = p->table[i].offset > begin ? p->table[i].offset : begin;
-		const size_t last = next < end ? next : end;
+		const size_t last = end_of_entry(p, i) < end ? end_of_entry(p, i) : end;
 
 		if (first < last)
 			st = back->ops->reduce(back, params_cut(p, &p->grad, first, last - first),
@@ -92,10 +103,44 @@ enum status optimiser_squares(struct backend *back, const struct params *p, doub
 	return st;
 }
 
-enum status optimiser_step(const struct optimiser *o, struct backend *back, const struct params *p,
-			   double rate, uint64_t step, const double *squares, struct error *err)
+/* The last entry, from `first` on, that one call steps together with it: adjacent ones of equal decay.
+ * Blocks of 8-bit moments do not cross tensors, so each tensor has its own call. */
+static int last_of_call(const struct params *p, int first, size_t end)
 {
-	struct adamw a = {
+	int last = first;
+
+	while (p->format.moments != MOMENTS_8BIT && last + 1 < p->count && p->table[last + 1].offset < end &&
+	       p->table[last + 1].decay == p->table[first].decay)
+		last++;
+	return last;
+}
+
+enum status optimiser_range(const struct optimiser *o, struct backend *back, const struct params *p,
+			    const struct states *s, size_t begin, size_t end, const struct adamw *a,
+			    struct error *err)
+{
+	struct adamw one = *a;
+	enum status st = STATUS_OK;
+	int first = 0;
+
+	while (begin < end && end_of_entry(p, first) <= begin)
+		first++;
+	while (!st && begin < end) {
+		const int last = last_of_call(p, first, end);
+		const size_t upto = end_of_entry(p, last) < end ? end_of_entry(p, last) : end;
+		const struct adamw_part operands = part_of(p, s, &p->table[first], begin, upto);
+
+		one.decay = o->decay * p->table[first].decay;
+		st = back->ops->adamw(back, &operands, &one, err);
+		begin = upto;
+		first = last + 1;
+	}
+	return st;
+}
+
+struct adamw optimiser_adamw(const struct optimiser *o, double rate, uint64_t step, const double *squares)
+{
+	return (struct adamw){
 		.lr = (float)rate,
 		.beta1 = o->beta1,
 		.beta2 = o->beta2,
@@ -107,23 +152,13 @@ enum status optimiser_step(const struct optimiser *o, struct backend *back, cons
 		.seed = o->seed,
 		.step = (uint32_t)step,
 	};
-	const size_t own = params_begin(p), own_end = params_end(p);
-	enum status st = STATUS_OK;
+}
 
-	for (int at = 0, next; at < p->count && !st; at = next) {
-		const struct param *one = &p->table[at];
-		size_t first = one->offset, last;
-		struct adamw_part operands;
+enum status optimiser_step(const struct optimiser *o, struct backend *back, const struct params *p,
+			   double rate, uint64_t step, const double *squares, struct error *err)
+{
+	const struct adamw a = optimiser_adamw(o, rate, step, squares);
+	const struct states s = states_of(p);
 
-		next = end_of(p, at);
-		last = next < p->count ? p->table[next].offset : p->length;
-		first = first > own ? first : own;
-		last = last < own_end ? last : own_end;
-		if (first >= last)
-			continue;
-		operands = part_of(p, one, first, last);
-		a.decay = o->decay * one->decay;
-		st = back->ops->adamw(back, &operands, &a, err);
-	}
-	return st;
+	return optimiser_range(o, back, p, &s, params_begin(p), params_end(p), &a, err);
 }

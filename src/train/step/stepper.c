@@ -9,10 +9,13 @@
 #include "core/clock.h"
 #include "model/backend/cost.h"
 #include "model/backend/plan_backend.h"
+#include "model/decoder/layer_tensors.h"
+#include "model/tensor/matrix.h"
 #include "model/tensor/fp8.h"
 #include "train/mesh/mesh.h"
 
-enum { SUM_LOSS, SUM_SQUARES, SUMS };
+/* LAYERS: squares of the layers whose gradient is complete, for updates before the pass has ended. */
+enum { SUM_LOSS, SUM_SQUARES, SUM_LAYERS, SUMS };
 
 static enum recompute recompute_of(const struct config_training *t)
 {
@@ -20,6 +23,7 @@ static enum recompute recompute_of(const struct config_training *t)
 		[CONFIG_RECOMPUTE_NONE] = RECOMPUTE_NONE,
 		[CONFIG_RECOMPUTE_CHEAP] = RECOMPUTE_CHEAP,
 		[CONFIG_RECOMPUTE_FULL] = RECOMPUTE_FULL,
+		[CONFIG_RECOMPUTE_OFFLOAD] = RECOMPUTE_FULL,
 		/* If memory_fit_settle was not called, memory does not matter. */
 		[CONFIG_RECOMPUTE_AUTO] = RECOMPUTE_NONE,
 	};
@@ -46,7 +50,7 @@ static unsigned targets_of(const struct opt_words *words)
 	return words->count ? targets : all;
 }
 
-static struct params_format states_of(const struct config_training *t)
+static struct params_format format_of(const struct config_training *t)
 {
 	static const enum moments moments[] = {
 		[CONFIG_ADAMW] = MOMENTS_F32,
@@ -109,7 +113,8 @@ static struct model_options stepper_model_options(const struct config *c, struct
 				      .storage = storage_of(&c->model),
 				      .shards = shards_of(c),
 				      .separate = c->training.adapters == CONFIG_ADAPTERS_SEPARATE,
-				      .states = states_of(&c->training),
+				      .states = format_of(&c->training),
+				      .offload_states = c->training.offload == CONFIG_OFFLOAD_OPTIMIZER,
 				      .positions = (int64_t)c->data.max_seq_length};
 }
 
@@ -180,10 +185,18 @@ static enum status make_buckets(struct stepper *s, const struct config *c, struc
 		       : STATUS_OK;
 }
 
+/* Clipping needs the norm of the whole gradient, and ranks add their gradients first. */
+static bool updates_by_layer(const struct stepper *s, const struct config *c)
+{
+	return s->optimiser.max_norm <= 0 && c->place.ranks <= 1 && !s->each_pack;
+}
+
 static enum status place(struct stepper *s, const struct shape *shape, const struct config *c,
 			 struct error *err)
 {
 	enum status st = create_model(s, shape, c, err);
+
+	s->back.host = &s->host;
 
 	s->optimiser = optimiser_of(&c->training);
 	s->seed = c->training.seed;
@@ -200,8 +213,13 @@ static enum status place(struct stepper *s, const struct shape *shape, const str
 	if (!st)
 		st = workspace_lists(&s->back, most_rows(c), err);
 	if (!st)
+		st = host_states_create(&s->states, &s->model->params, &s->arena, shape->layers,
+					c->training.bucket_cap_mb * 0x1p20, updates_by_layer(s, c), err);
+	if (!st)
 		st = saved_create(&s->saved, s->model, recompute_of(&c->training), err);
+	s->saved.offload = c->training.recompute == CONFIG_RECOMPUTE_OFFLOAD;
 	s->placed = arena_mark(&s->arena);
+	s->host_placed = arena_mark(&s->host);
 	return st;
 }
 
@@ -221,6 +239,13 @@ static enum status clear_sums(struct stepper *s, struct error *err)
 static enum status phase(struct stepper *s, enum gpu_phase which, struct error *err)
 {
 	return s->back.kind == BACKEND_GPU ? gpu_backend_phase(&s->back, which, err) : STATUS_OK;
+}
+
+/* Ends the use of the memory of a pass. */
+static void release_pass(struct stepper *s)
+{
+	arena_reset(&s->arena, &s->placed);
+	arena_reset(&s->host, &s->host_placed);
 }
 
 static struct pass pass_of(struct stepper *s, const struct batch *b, uint64_t step, bool training)
@@ -254,6 +279,73 @@ static enum status largest_batch(struct batch *b, struct step_size size, struct 
 	return STATUS_OK;
 }
 
+/* The norm's place as a matrix of one number. */
+static struct mat squares_of(const struct stepper *s)
+{
+	return (struct mat){
+		.data = sum_at(s, SUM_SQUARES), .rows = 1, .cols = 1, .ld = 1, .dtype = DTYPE_F64};
+}
+
+/* The sum of all ranks' ranges, each added up apart. */
+static enum status sum_squares_at_once(struct stepper *s, struct error *err)
+{
+	const struct ops *ops = s->back.ops;
+	double sum = 0;
+	enum status st = optimiser_squares(&s->back, &s->model->params, sum_at(s, SUM_SQUARES), err);
+
+	if (!st)
+		st = ops->get(&s->back, squares_of(s), &sum, err);
+	if (!st)
+		st = comm_sum(s->comm, &sum, 1, err);
+	return st ? st : ops->put(&s->back, squares_of(s), &sum, err);
+}
+
+/* The same in the order of one rank: each rank goes on from the sum of the ranges before its own. */
+static enum status sum_squares_in_turn(struct stepper *s, struct error *err)
+{
+	const struct ops *ops = s->back.ops;
+	double own = 0, *all = calloc(s->comm->size, sizeof(*all));
+	enum status st = STATUS_OK;
+
+	if (!all)
+		return error_errno(err, ENOMEM, "the norms of %u ranks", s->comm->size);
+	for (unsigned r = 0; r < s->comm->size && !st; r++) {
+		if (r == s->comm->rank)
+			st = optimiser_squares(&s->back, &s->model->params, sum_at(s, SUM_SQUARES), err);
+		if (!st)
+			st = ops->get(&s->back, squares_of(s), &own, err);
+		if (!st)
+			st = s->comm->ops->gather(s->comm, &own, sizeof(own), all, err);
+		if (!st)
+			st = ops->put(&s->back, squares_of(s), &all[r], err);
+	}
+	free(all);
+	return st;
+}
+
+static enum status sum_squares(struct stepper *s, struct error *err)
+{
+	const struct params *p = &s->model->params;
+
+	if (!p->border || !s->comm)
+		return optimiser_squares(&s->back, p, sum_at(s, SUM_SQUARES), err);
+	return s->each_pack ? sum_squares_in_turn(s, err) : sum_squares_at_once(s, err);
+}
+
+/* Step number `step` (from 1) of the optimizer. */
+static enum status step_params(struct stepper *s, double rate, uint64_t step, struct error *err)
+{
+	const double *squares = sum_at(s, SUM_SQUARES);
+	const struct adamw a = optimiser_adamw(&s->optimiser, rate, step, squares);
+	enum status st = sum_squares(s, err);
+
+	if (st)
+		return st;
+	return s->states.params
+		       ? host_states_update(&s->states, &s->optimiser, &s->back, &a, -1, err)
+		       : optimiser_step(&s->optimiser, &s->back, &s->model->params, rate, step, squares, err);
+}
+
 static enum status plan_training(struct stepper *s, const struct batch *b, struct error *err)
 {
 	struct batch placed = {0};
@@ -268,10 +360,8 @@ static enum status plan_training(struct stepper *s, const struct batch *b, struc
 	if (!st)
 		st = model_backward(&p, 1, NULL, err);
 	s->backward = s->back.cost;
-	arena_reset(&s->arena, &s->placed);
-	if (!st)
-		st = optimiser_squares(&s->back, &s->model->params, NULL, err);
-	return st ? st : optimiser_step(&s->optimiser, &s->back, &s->model->params, 0, 1, NULL, err);
+	release_pass(s);
+	return st ? st : step_params(s, 0, 1, err);
 }
 
 static enum status evaluate(struct stepper *s, const struct batch *b, struct error *err)
@@ -284,7 +374,7 @@ static enum status evaluate(struct stepper *s, const struct batch *b, struct err
 		st = model_forward(&p, err);
 	if (!st)
 		st = model_loss(&p, sum_at(s, SUM_LOSS), err);
-	arena_reset(&s->arena, &s->placed);
+	release_pass(s);
 	return st;
 }
 
@@ -373,7 +463,8 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 	return st ? st : plan_passes(s, trained, evaluated, err);
 }
 
-static enum status open_cpu(struct stepper *s, size_t bytes, unsigned threads, struct error *err)
+static enum status open_cpu(struct stepper *s, size_t bytes, size_t pinned, unsigned threads,
+			    struct error *err)
 {
 	const struct cpu_options options = {.threads = threads};
 
@@ -381,7 +472,36 @@ static enum status open_cpu(struct stepper *s, size_t bytes, unsigned threads, s
 		return error_errno(err, ENOMEM, "%.3g GB of memory, as planned (assay train CONFIG --plan)",
 				   (double)bytes * 1e-9);
 	s->arena = (struct arena){.base = s->memory, .size = bytes};
+	if (pinned && posix_memalign(&s->own_host, ARENA_ALIGN, pinned))
+		return error_errno(err, ENOMEM, "%.3g GB of memory, as planned (assay train CONFIG --plan)",
+				   (double)pinned * 1e-9);
+	s->host = (struct arena){.base = s->own_host, .size = pinned};
 	return cpu_backend_create(&s->back, &options, &s->arena, err);
+}
+
+/* What to change if host memory cannot be pinned. */
+static const char *host_knobs(const struct config *c)
+{
+	const bool inputs = c->training.recompute == CONFIG_RECOMPUTE_OFFLOAD;
+
+	return inputs && c->training.offload ? "recompute: full, offload: none or data: max_seq_length"
+	       : inputs ? "recompute: full, per_device_train_batch_size or data: max_seq_length"
+			: "offload: none, optim: adamw_8bit or master_weights: split";
+}
+
+static enum status pin(struct stepper *s, const struct config *c, size_t bytes, struct error *err)
+{
+	struct error why = {0};
+	enum status st;
+
+	s->back.host = &s->host;
+	st = gpu_backend_pin(&s->back, bytes, &why);
+	return st ? error_set_cause(
+			    err, st, why.cause,
+			    "%s; the plan needs that much (assay train CONFIG --plan); to need less, change "
+			    "training: %s",
+			    why.text, host_knobs(c))
+		  : STATUS_OK;
 }
 
 static enum status open_gpu(struct stepper *s, const struct config *c, int64_t rows, size_t bytes,
@@ -414,9 +534,11 @@ static enum status open_gpu(struct stepper *s, const struct config *c, int64_t r
 	return st ? error_set_cause(
 			    err, st, why.cause,
 			    "%s; the plan needs %.3g GB of GPU memory (assay train CONFIG --plan); to need "
-			    "less, change training: per_device_train_batch_size, recompute: full or data: "
+			    "less, change training: per_device_train_batch_size, recompute: %s%s or data: "
 			    "max_seq_length",
-			    why.text, (double)bytes * 1e-9)
+			    why.text, (double)bytes * 1e-9,
+			    c->training.recompute >= CONFIG_RECOMPUTE_FULL ? "offload" : "full",
+			    c->has_lora || c->training.offload ? "" : ", offload: optimizer")
 		  : STATUS_OK;
 }
 
@@ -425,14 +547,16 @@ enum status stepper_create(struct stepper *s, const struct shape *shape, const s
 {
 	struct stepper plan;
 	enum status st = stepper_plan(&plan, shape, c, threads, err);
-	size_t bytes = plan.arena.peak;
+	size_t bytes = plan.arena.peak, pinned = plan.host.peak;
 
 	stepper_release(&plan);
 	*s = (struct stepper){0};
 	if (st)
 		return st;
 	st = c->training.device == CONFIG_DEVICE_GPU ? open_gpu(s, c, stepper_size(c).tokens, bytes, err)
-						     : open_cpu(s, bytes, threads, err);
+						     : open_cpu(s, bytes, pinned, threads, err);
+	if (!st && c->training.device == CONFIG_DEVICE_GPU)
+		st = pin(s, c, pinned, err);
 	return st ? st : place(s, shape, c, err);
 }
 
@@ -449,6 +573,7 @@ void stepper_rest(struct stepper *s)
 void stepper_release(struct stepper *s)
 {
 	saved_release(&s->saved);
+	host_states_release(&s->states);
 	gradient_tree_release(&s->tree);
 	buckets_release(&s->buckets);
 	model_release(s->model);
@@ -457,6 +582,7 @@ void stepper_release(struct stepper *s)
 	else if (s->memory)
 		cpu_backend_release(&s->back);
 	free(s->memory);
+	free(s->own_host);
 	*s = (struct stepper){0};
 }
 
@@ -491,6 +617,29 @@ static enum status sum_layer(void *arg, int64_t layer, struct error *err)
 	return buckets_sum(&s->buckets, s->comm, &s->model->params.grad, layer, err);
 }
 
+bool stepper_updates_early(const struct stepper *s)
+{
+	return s->states.params && s->states.by_layer;
+}
+
+/* Steps a layer whose gradient is complete. If a number of a gradient so far is not finite, it changes
+ * nothing, like the layers below. */
+static enum status step_layer(void *arg, int64_t layer, struct error *err)
+{
+	struct stepper *s = arg;
+	const struct params *p = &s->model->params;
+	const struct adamw a = optimiser_adamw(&s->optimiser, s->rate, s->early_step, sum_at(s, SUM_LAYERS));
+	const size_t begin = buckets_layer_begin(p, layer);
+	const size_t end = layer + 1 < s->model->shape.layers ? buckets_layer_begin(p, layer + 1)
+							      : params_find(p, NAME_NORM)->offset;
+	struct mat grad = mat_cols(&p->grad, (int64_t)begin, (int64_t)(end - begin));
+	enum status st;
+
+	grad.ld = grad.cols;
+	st = s->back.ops->reduce(&s->back, grad, REDUCE_SUM_SQUARES, sum_at(s, SUM_LAYERS), err);
+	return st ? st : host_states_update(&s->states, &s->optimiser, &s->back, &a, layer, err);
+}
+
 /* Moves gradient and loss of the pack that was just computed to the tree. */
 static enum status take_pack(struct stepper *s, struct error *err)
 {
@@ -518,7 +667,13 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	if (s->last && s->buckets.count > 1 && !s->each_pack) {
 		p.layer_done = sum_layer;
 		p.layer_done_arg = s;
+	} else if (s->last && stepper_updates_early(s)) {
+		s->early_step = step + 1;
+		p.layer_done = step_layer;
+		p.layer_done_arg = s;
 	}
+	if (!st && s->last)
+		st = host_states_begin(&s->states, &s->back, err);
 	if (!st)
 		st = phase(s, GPU_PHASE_FORWARD, err);
 	if (!st)
@@ -530,7 +685,7 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 		st = phase(s, GPU_PHASE_BACKWARD, err);
 	if (!st)
 		st = model_backward(&p, (float)(1.0 / (double)targets), sum_at(s, SUM_LOSS), err);
-	arena_reset(&s->arena, &s->placed);
+	release_pass(s);
 	if (!st && s->each_pack)
 		st = take_pack(s, err);
 	flop = s->back.cost.flop - s->back.cost.again;
@@ -550,6 +705,13 @@ enum status stepper_idle(struct stepper *s, bool training, struct error *err)
 	enum status st = divided_empty_forward(s->model, &s->back, err);
 
 	return st || !training ? st : divided_empty_backward(s->model, &s->back, err);
+}
+
+uint64_t stepper_collectives(const struct stepper *s, uint64_t packs, bool has_targets)
+{
+	const uint64_t ends = (uint64_t)s->model->shape.layers + 1;
+
+	return (2 * packs + has_targets) * ends * ends + divided_state(&s->model->divided);
 }
 
 void stepper_join(struct stepper *s, struct comm *comm)
@@ -575,59 +737,6 @@ static enum status sum_gradient(struct stepper *s, struct error *err)
 		return STATUS_OK;
 	st = buckets_sum(&s->buckets, s->comm, &s->model->params.grad, -1, err);
 	return st ? st : s->comm->ops->wait(s->comm, err);
-}
-
-/* The norm's place as a matrix of one number. */
-static struct mat squares_of(const struct stepper *s)
-{
-	return (struct mat){
-		.data = sum_at(s, SUM_SQUARES), .rows = 1, .cols = 1, .ld = 1, .dtype = DTYPE_F64};
-}
-
-/* The sum of all ranks' ranges, each added up apart. */
-static enum status sum_squares_at_once(struct stepper *s, struct error *err)
-{
-	const struct ops *ops = s->back.ops;
-	double sum = 0;
-	enum status st = optimiser_squares(&s->back, &s->model->params, sum_at(s, SUM_SQUARES), err);
-
-	if (!st)
-		st = ops->get(&s->back, squares_of(s), &sum, err);
-	if (!st)
-		st = comm_sum(s->comm, &sum, 1, err);
-	return st ? st : ops->put(&s->back, squares_of(s), &sum, err);
-}
-
-/* The same in the order of one rank: each rank goes on from the sum of the ranges before its own. */
-static enum status sum_squares_in_turn(struct stepper *s, struct error *err)
-{
-	const struct ops *ops = s->back.ops;
-	double own = 0, *all = calloc(s->comm->size, sizeof(*all));
-	enum status st = STATUS_OK;
-
-	if (!all)
-		return error_errno(err, ENOMEM, "the norms of %u ranks", s->comm->size);
-	for (unsigned r = 0; r < s->comm->size && !st; r++) {
-		if (r == s->comm->rank)
-			st = optimiser_squares(&s->back, &s->model->params, sum_at(s, SUM_SQUARES), err);
-		if (!st)
-			st = ops->get(&s->back, squares_of(s), &own, err);
-		if (!st)
-			st = s->comm->ops->gather(s->comm, &own, sizeof(own), all, err);
-		if (!st)
-			st = ops->put(&s->back, squares_of(s), &all[r], err);
-	}
-	free(all);
-	return st;
-}
-
-static enum status sum_squares(struct stepper *s, struct error *err)
-{
-	const struct params *p = &s->model->params;
-
-	if (!p->border || !s->comm)
-		return optimiser_squares(&s->back, p, sum_at(s, SUM_SQUARES), err);
-	return s->each_pack ? sum_squares_in_turn(s, err) : sum_squares_at_once(s, err);
 }
 
 enum status stepper_gather(struct stepper *s, struct error *err)
@@ -669,10 +778,7 @@ enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *l
 	if (!st)
 		st = phase(s, GPU_PHASE_OPTIMISER, err);
 	if (!st)
-		st = sum_squares(s, err);
-	if (!st)
-		st = optimiser_step(&s->optimiser, back, &s->model->params, rate, step + 1,
-				    sum_at(s, SUM_SQUARES), err);
+		st = step_params(s, rate, step + 1, err);
 	if (!st)
 		st = stepper_gather(s, err);
 	if (!st)

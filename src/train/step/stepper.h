@@ -12,7 +12,7 @@
 #include "model/model.h"
 #include "train/mesh/buckets.h"
 #include "train/mesh/gradient_tree.h"
-#include "train/step/optimiser.h"
+#include "train/step/host_states.h"
 
 /* The size to plan for. */
 struct step_size {
@@ -24,17 +24,23 @@ struct stepper {
 	struct model *model;
 	struct backend back;
 	struct arena arena;
-	void *memory;	 /* the arena's memory on a CPU; NULL while planning */
+	void *memory; /* the arena's memory on a CPU; NULL while planning */
+	/* Offload: host memory of back->host, which is pinned for a GPU; own_host: allocated for a CPU. */
+	struct arena host;
+	void *own_host;
 	struct mat sums; /* F64: sum of losses, sum of the gradient's squares */
 	struct saved saved;
-	struct arena_mark placed; /* end of the memory that outlives a pass */
+	struct arena_mark placed, host_placed; /* end of the memory that outlives a pass */
 	struct optimiser optimiser;
+	struct host_states states;
+	uint64_t early_step; /* number, from 1, of the step of which layers are updated */
 	uint64_t seed;
 	double dropout;
 	struct comm *comm; /* of the ranks; lent; NULL: one rank. Set by stepper_join */
 	struct buckets
 		buckets; /* parts of the gradient that are summed at once; one if only adapters are trained */
 	bool last;	 /* the next micro-batch is this rank's last in the step; set by the caller */
+	double rate;	 /* the step's learning rate; set by the caller before the last micro-batch */
 	/* With each_pack (train/mesh/mesh.h): a micro-batch is one pack, and `tree` adds their gradients. */
 	struct gradient_tree tree;
 	bool each_pack;
@@ -80,6 +86,10 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 /* In the place of a micro-batch or an evaluation that other ranks have and this one has not. If the ranks
  * divide gradient or weights, it takes part in their collectives. Otherwise no effect. */
 enum status stepper_idle(struct stepper *s, bool training, struct error *err);
+/* Whether the last micro-batch of a step changes parameters. stepper_end must then get its rate. */
+bool stepper_updates_early(const struct stepper *s);
+/* The `shape` of a step of that many packs of all ranks, for comm_part. */
+uint64_t stepper_collectives(const struct stepper *s, uint64_t packs, bool has_targets);
 /* Optional, before stepper_end: the first micro-batch of the next step, which a GPU receives while it still
  * computes. `b` is lent until that micro-batch runs. */
 enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct error *err);

@@ -19,6 +19,9 @@ struct gpu_instance {
 	unsigned gi, ci;
 	uint32_t e;
 	bool seen;
+	nvmlGpmSample_t gpm[2]; /* as of struct gpu */
+	unsigned gpm_last;
+	bool gpm_began, gpm_never;
 };
 struct gpu_xid {
 	unsigned number;
@@ -85,9 +88,13 @@ void gpu_take(struct gpu_reader *r, struct gpu *g, enum catalogue row, nvmlRetur
 void gpu_read_values(struct gpu_reader *r, struct gpu *g, bool slow);
 void gpu_read_gpm(struct gpu_reader *r, struct gpu *g);
 void gpu_close_gpm(struct gpu_reader *r, struct gpu *g);
+/* The same of an instance under MIG: shares of its own hardware units. */
+void gpu_read_instance_gpm(struct gpu_reader *r, struct gpu *g, struct gpu_instance *in);
+void gpu_close_instance_gpm(struct gpu_reader *r, struct gpu_instance *in);
 void gpu_read_links(struct gpu_reader *r, struct gpu *g);
 void gpu_read_processes(struct gpu_reader *r, struct gpu *g);
 void gpu_read_instances(struct gpu_reader *r, struct gpu *g, bool slow);
+void gpu_drop_instances(struct gpu_reader *r, struct gpu *g);
 /* All that belongs to a GPU is gone. */
 void gpu_drop_parts(struct gpu_reader *r, struct gpu *g);
 

@@ -5,8 +5,8 @@
  * the steps of the ranks, because all ranks finish it together. See docs/explanation/methods/scaling.md,
  * "Where the time of a step goes".
  */
-#ifndef PROBE_SCALING_STEP_BREAKDOWN_H
-#define PROBE_SCALING_STEP_BREAKDOWN_H
+#ifndef TEAM_ACCOUNT_STEP_BREAKDOWN_H
+#define TEAM_ACCOUNT_STEP_BREAKDOWN_H
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/error.h"

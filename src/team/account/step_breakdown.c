@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probe/scaling/step_breakdown.h"
+#include "team/account/step_breakdown.h"
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/mesh/planted.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include "core/clock.h"
+#include "core/text/text.h"
+
+enum { FIRST_STEP = 3, LATE_SHARE = 300, NETWORK_SHARE = 100 };
+
+/* clang-format off */
+#define KINDS(X) X(SIZE, "size") X(TYPE, "type") X(ORDER, "order") X(HANG, "hang") X(LOST, "lost") X(LATE, "late") X(NETWORK, "network")
+/* clang-format on */
+#define X(name, word) KIND_##name,
+enum kind { KINDS(X) KIND_COUNT };
+#undef X
+
+static struct planted { /* one per process: a training process has one communication */
+	struct comm_ops ops;
+	const struct comm_ops *inner;
+	enum kind kind;
+	unsigned long rank, step;
+	char more[PATH_MAX];
+	double began_s, slept_s; /* begin of this step, and time slept in it */
+	double all_s;		 /* time of all steps before, without sleeping */
+	uint64_t steps;
+	bool due; /* in this step, for the first all-reduce */
+	bool on;  /* from this step on */
+} planted;
+
+/* Sleeps for a share of the mean step, without what was slept in it. So the fault is as large beside the
+ * step, however fast the machine is. `preset`: in percent. */
+static double sleep_share(double preset)
+{
+	const double share = 0.01 * (*planted.more ? strtod(planted.more, NULL) : preset),
+		     now_s = clock_now_s();
+	const double sleep_s = planted.steps ? share * planted.all_s / (double)planted.steps : 0;
+
+	clock_sleep_ns(clock_monotonic(), (uint64_t)(sleep_s * 1e9));
+	planted.slept_s += clock_now_s() - now_s;
+	return clock_now_s() - now_s;
+}
+
+static void begin_step(void)
+{
+	const double now_s = clock_now_s();
+
+	if (planted.began_s > 0) {
+		planted.all_s += now_s - planted.began_s - planted.slept_s;
+		planted.steps++;
+	}
+	planted.slept_s = 0;
+	planted.began_s = now_s;
+}
+
+/* Tells a test when the fault began, in nanoseconds of the wall clock. */
+static void note_time(void)
+{
+	const char *path = getenv("ASSAY_TEST_PLANT_AT");
+	FILE *f = path ? fopen(path, "w") : NULL;
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (f) {
+		fprintf(f, "%lld%09ld\n", (long long)now.tv_sec, now.tv_nsec);
+		fclose(f);
+	}
+}
+
+static void hang(void)
+{
+	const int fd = open(planted.more, O_RDWR | O_CLOEXEC);
+	char byte;
+
+	note_time();
+	while (fd < 0 || read(fd, &byte, 1) < 0)
+		pause();
+	close(fd);
+}
+
+static enum status part(struct comm *c, const char *name, uint64_t number, uint64_t shape, struct error *err)
+{
+	if (!strcmp(name, "step"))
+		begin_step();
+	if (!strcmp(name, "step") && number >= planted.step) {
+		planted.on = planted.due = true;
+		if (c->rank == planted.rank && planted.kind == KIND_HANG)
+			hang();
+		if (c->rank == planted.rank && planted.kind == KIND_LOST) {
+			note_time();
+			raise(SIGKILL);
+		}
+		if (c->rank == planted.rank && planted.kind == KIND_LATE)
+			sleep_share(LATE_SHARE);
+	}
+	return planted.inner->part ? planted.inner->part(c, name, number, shape, err) : STATUS_OK;
+}
+
+static enum status all_reduce(struct comm *c, struct mat x, struct error *err)
+{
+	uint64_t more = 0, *all;
+	enum status st = STATUS_OK;
+
+	if (!planted.due || c->rank != planted.rank)
+		return planted.inner->all_reduce(c, x, err);
+	planted.due = false;
+	if (planted.kind <= KIND_ORDER)
+		note_time();
+	if (planted.kind == KIND_SIZE)
+		x.cols = x.ld = x.cols - 1;
+	if (planted.kind == KIND_TYPE)
+		return planted.inner->broadcast(c, x, err);
+	if (planted.kind == KIND_ORDER) {
+		all = calloc(c->size, sizeof(*all));
+		st = all ? planted.inner->gather(c, &more, sizeof(more), all, err)
+			 : error_errno(err, ENOMEM, "a planted fault");
+		free(all);
+	}
+	return st ? st : planted.inner->all_reduce(c, x, err);
+}
+
+static enum status wait_for(struct comm *c, struct error *err)
+{
+	const enum status st = planted.inner->wait(c, err);
+
+	if (!st && planted.on && planted.kind == KIND_NETWORK)
+		c->count.wait_s += sleep_share(NETWORK_SHARE);
+	return st;
+}
+
+static bool parse(const char *words)
+{
+#define X(name, word) word,
+	static const char *const kinds[] = {KINDS(X)};
+#undef X
+	const char *colon = strchr(words, ':');
+	char *end;
+
+	planted.kind = KIND_COUNT;
+	for (int k = 0; colon && k < KIND_COUNT; k++)
+		if (strlen(kinds[k]) == (size_t)(colon - words) &&
+		    !strncmp(words, kinds[k], (size_t)(colon - words)))
+			planted.kind = (enum kind)k;
+	if (planted.kind == KIND_COUNT)
+		return false;
+	planted.rank = strtoul(colon + 1, &end, 10);
+	planted.step = FIRST_STEP;
+	if (end == colon + 1)
+		return false;
+	if (*end == '@')
+		planted.step = strtoul(end + 1, &end, 10);
+	if (*end == ':')
+		text_copy(planted.more, sizeof(planted.more), end + 1);
+	return *end == ':' || !*end;
+}
+
+enum status planted_put(struct comm *c, struct error *err)
+{
+	const char *words = getenv("ASSAY_TEST_PLANT"), *test = getenv("ASSAY_TEST");
+
+	if (!words)
+		return STATUS_OK;
+	if (!test || strcmp(test, "1"))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"ASSAY_TEST_PLANT=%.40s plants a fault, which only tests may do: set ASSAY_TEST=1",
+			words);
+	if (!parse(words) || (planted.rank >= c->size && planted.kind != KIND_NETWORK))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"ASSAY_TEST_PLANT=%.40s is not KIND:RANK[@STEP][:MORE] with a kind of size, type, "
+			"order, hang, lost, late, network and a rank below %u",
+			words, c->size);
+	planted.inner = c->ops;
+	planted.ops = *c->ops;
+	planted.ops.part = part;
+	planted.ops.all_reduce = all_reduce;
+	planted.ops.wait = wait_for;
+	c->ops = &planted.ops;
+	return STATUS_OK;
+}

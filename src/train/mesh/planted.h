@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Faults planted in one rank of a training run, to test that assay names them (ASSAY_TEST=1 only; the
+ * journal's `open` line records the fault). ASSAY_TEST_PLANT=KIND:RANK[@STEP][:MORE], from step STEP on (3):
+ *
+ * size               the gradient's first all-reduce has one number less
+ * type               it is a broadcast
+ * order              it comes second
+ * hang               the rank reads MORE (a FIFO) for ever before it computes
+ * lost               the rank is killed
+ * late               it sleeps in each step before it computes, MORE percent (300) of the mean step
+ * network            every rank's collectives take MORE percent (100) of the mean step longer
+ *
+ * The file ASSAY_TEST_PLANT_AT gets the time at which a hang, a loss or another collective began.
+ */
+#ifndef TRAIN_MESH_PLANTED_H
+#define TRAIN_MESH_PLANTED_H
+#include "model/backend/comm.h"
+
+/* Lets the operations of `c` have the planted fault. BAD_INPUT: it is not valid. */
+enum status planted_put(struct comm *c, struct error *err);
+#endif

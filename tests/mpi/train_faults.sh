@@ -1,0 +1,136 @@
+#!/bin/bash
+# Faults planted in one rank of a training run under mpirun: a hang, another collective, a late rank, a lost rank. Each must be named, within
+# its limit and five seconds, and runs without a fault name nobody. Ends with a table.
+# usage: train_faults.sh ASSAY MODULE FAKE [TRIALS [SEED]]: so many of each kind
+. "$(dirname "$0")/mpirun.sh"
+only_open_mpi
+assay=$program trials=${4:-2} RANDOM=${5:-17}
+table='' ranks=${RANKS:-3} limit=${LIMIT:-20} spare=5 # seconds
+patient=300 # for runs without a hang: a busy machine may make a step long
+export CUDA_VISIBLE_DEVICES=
+
+expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
+if ! expect 0 tokens model x && says 'built without tokenizers' err; then
+	echo "1..0 # SKIP this build has no tokenizers"
+	exit 0
+fi
+for i in $(seq 24); do echo '{"messages":[{"role":"user","content":"town '"$i"'?"},{"role":"assistant","content":"ask '"$i"'"}]}'; done > rows.jsonl
+mkfifo rows.fifo
+config() { # NAME STEPS
+	cat > "$1" << CONFIG
+model: {name_or_path: model, chat_template: qwen2.5}
+lora: {r: 4, alpha: 8}
+data: {train: rows.jsonl, max_seq_length: 128}
+training:
+  device: cpu
+  learning_rate: 1e-3
+  per_device_train_batch_size: 1
+  global_batch_size: $ranks
+  max_steps: $2
+CONFIG
+}
+config short.yaml 8
+config long.yaml 22
+now() { date +%s%N; }
+# stamped NAME PATTERN: copies lines to NAME, and the time of the first one that matches to NAME.at
+stamped() {
+	while IFS= read -r line; do
+		printf '%s\n' "$line"
+		case $line in *$2*) [ -s "$1.at" ] || now > "$1.at" ;; esac
+	done > "$1"
+}
+# run PLANT CONFIG [LIMIT]: rank 0's lines in out, the words of all in err; $code, and $after: nanoseconds from the fault to the error
+run() {
+	rm -rf run fault.at err.at
+	(
+		[ -z "$1" ] || export ASSAY_TEST=1 ASSAY_TEST_PLANT="$1" ASSAY_TEST_PLANT_AT="$tmp/fault.at"
+		timeout 600 "$assay" launch --how mpirun --ranks-per-node $ranks -- train "$2" --silence ${3:-$limit}s --no-telemetry --json --out run \
+			> out 2> >(stamped err 'error: ')
+		echo $? > code
+	)
+	for _ in $(seq 100); do # the copies end a little later
+		[ -s err.at ] || [ "$(cat code)" = 0 ] || { sleep 0.1; continue; }
+		break
+	done
+	code=$(cat code)
+	after=$(($(cat err.at 2> /dev/null || echo 0) - $(cat fault.at 2> /dev/null || echo 0)))
+}
+# within SECONDS: the error came so soon after the fault
+within() { [ $after -le $(($1 * 1000000000)) ]; }
+
+# trial KIND: whether it was named, and in time; says why not
+trial() {
+	odd=$((RANDOM % ranks)) step=$((3 + RANDOM % 3))
+	case $1 in
+	hang)
+		run "hang:$odd@$step:$tmp/rows.fifo" short.yaml
+		words="error: rank $odd on .* never entered collective [0-9]* (.*waits in read() of rows.fifo" most=$((limit + spare))
+		;;
+	mismatch)
+		kinds=(size type order)
+		run "${kinds[RANDOM % 3]}:$odd@$step" short.yaml
+		words="error: rank $odd .*asks for another collective: number [0-9]* of step $step is (" most=$spare
+		;;
+	lost)
+		run "lost:$odd@$step" short.yaml
+		words="error: \(rank $odd on .*: \)\?the training process ended in phase train: signal 9 (Killed)" most=$spare
+		;;
+	late)
+		run "late:$odd@$step" long.yaml $patient
+		cp err words.err
+		grep '"finding":"straggler"' out > err
+		words="the others wait for rank $odd in .*The likeliest cause is: host\."
+		[ "$code" = 0 ] && says "$words" err && return
+		echo "# late rank $odd: code $code: $(head -n 2 err; grep 'error: ' words.err)"
+		return 1
+		;;
+	none)
+		run "" long.yaml $patient
+		[ "$code" = 0 ] && ! grep '"finding":"straggler"' out > named && ! says 'error: ' err && return
+		echo "# clean run: code $code: $(cat named; grep 'error: ' err)"
+		return 1
+		;;
+	esac
+	[ "$code" = 2 ] || { echo "# $1 of rank $odd: code $code"; return 1; }
+	grep 'assay: error: ' err | head -n 1 > first
+	says "$words" first || { echo "# $1 of rank $odd: $(cat first)"; return 1; }
+	ms=$((after / 1000000))
+	[ $ms -le "$slowest" ] || slowest=$ms
+	within "$most" || { echo "# $1 of rank $odd was named after $ms ms"; return 2; }
+}
+for kind in ${KINDS:-hang mismatch lost late none}; do
+	named=0 soon=0 slowest=0
+	for _ in $(seq "$trials"); do
+		trial $kind
+		case $? in
+		0) named=$((named + 1)) soon=$((soon + 1)) ;;
+		2) named=$((named + 1)) ;;
+		esac
+	done
+	table="$table$(printf '# %-9s %6d %6d %8d %12s' $kind "$trials" $named $soon "$( [ $slowest = 0 ] && echo - || echo "$((slowest / 1000)).$(printf '%03d' $((slowest % 1000)))")")
+"
+	case $kind in
+	none) ok "$trials runs without a fault name nobody" [ $soon = "$trials" ] ;;
+	*) ok "$kind, $trials times: the rank is named" [ $named = "$trials" ] ;;
+	esac
+	case $kind in
+	hang | mismatch | lost) ok ".. within $([ $kind = hang ] && echo "the limit and ")$spare s" [ $soon = "$trials" ] ;;
+	esac
+done
+echo "# kind      trials  named  in time  longest s    limit of silence $limit s"
+printf '%s' "$table"
+# One rank beside several with a slow network: the finding, and where compare says that the time went.
+run "network:0" long.yaml $patient
+grep '"finding":"communication_bound"' out > err
+ok "a slow network is found" says 'communication that no computation hides' err
+ok ".. with the settings to change" says 'bucket_cap_mb; NCCL_NVLS_ENABLE' err
+mv run slow
+ok "one rank trains" expect 0 train long.yaml --out one --no-telemetry
+ok "runs with other numbers of ranks are compared" expect 0 compare one slow
+ok ".. with efficiency and loss" says ''$ranks' ranks reach .* most is lost to communication: .* change gradient_accumulation_steps' out
+plant() { ASSAY_TEST=$1 ASSAY_TEST_PLANT=$2 started $ranks "$assay" train short.yaml --out refused > out 2> err; }
+ok "a fault is planted in tests alone" eval '! plant 0 late:1'
+ok ".. which is said" says 'ASSAY_TEST_PLANT=late:1 plants a fault, which only tests may do' err
+ok "an unknown fault is refused" eval '! plant 1 rust:1'
+ok ".. with the known ones" says 'is not KIND:RANK\[@STEP\]\[:MORE\] with a kind of size, type, order' err
+finish

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The account of several ranks on made-up steps: the shares of their time, the late rank and its causes. */
+#include "train/run/rank_account.h"
+#include <math.h>
+#include "test.h"
+#include "train/run/diagnose.h"
+
+enum { RANKS = 4, STEPS = 20 };
+
+/* Steps as they happen: each rank works, the collective ends for all `exposed` after the last has come. */
+struct world {
+	struct rank_figures base, odd; /* own work of a rank; added for rank `who` */
+	unsigned who;		       /* RANKS: none */
+	double exposed_s;
+	bool in_turn; /* another rank in each step */
+};
+
+static struct rank_account account(const struct world *w)
+{
+	struct rank_window window;
+	struct rank_account a;
+	struct error err = {0};
+
+	assert_int_equal(rank_window_make(&window, RANKS, &err), STATUS_OK);
+	for (unsigned s = 0; s < STEPS; s++) {
+		struct rank_figures all[RANKS];
+		double end = 0;
+
+		for (unsigned r = 0; r < RANKS; r++) {
+			const bool odd = r == (w->in_turn ? s % RANKS : w->who);
+
+			all[r] = w->base;
+			if (odd) {
+				const double *more = (const double *)&w->odd;
+				double *sum = (double *)&all[r];
+
+				for (int i = 0; i < RANK_FIGURES; i++)
+					sum[i] += more[i];
+			}
+			all[r].step_s = all[r].compute_s + all[r].rows_s + all[r].save_s + 0.002;
+			if (odd)
+				all[r].step_s += w->odd.step_s; /* of the host */
+			end = fmax(end, all[r].step_s + w->exposed_s);
+		}
+		for (unsigned r = 0; r < RANKS; r++) {
+			all[r].drain_s = end - all[r].step_s;
+			all[r].step_s = end;
+		}
+		rank_window_add(&window, all);
+		assert_int_equal(rank_account_make(&a, &window, &err), STATUS_OK);
+		if (s + 1 < RANK_WINDOW)
+			assert_int_equal(a.late.rank, -1);
+	}
+	assert_true(fabs(a.compute + a.exposed + a.waiting + a.rows + a.save + a.host - 1) < 1e-9);
+	assert_true(fabs(rank_parts_all_s(&window.sum) - (STEPS - 1) * a.step_s) < 1e-6 * STEPS ||
+		    w->in_turn);
+	rank_window_release(&window);
+	return a;
+}
+
+static const struct rank_figures usual = {
+	.compute_s = 0.1, .rows_s = 0.001, .tokens = 1000, .clock_hz = 1.98e9, .link_rate = 80};
+
+static void test_account__equal_ranks_name_nobody(void **state)
+{
+	const struct world w = {.base = usual, .who = RANKS, .exposed_s = 0.02};
+	const struct rank_account a = account(&w);
+
+	(void)state;
+	assert_int_equal(a.late.rank, -1);
+	assert_true(fabs(a.exposed - 0.02 / 0.123) < 1e-9);
+	assert_true(a.waiting < 1e-9);
+	assert_true(fabs(a.host - 0.002 / 0.123) < 1e-9);
+}
+
+static void test_account__ranks_that_are_late_in_turn_name_nobody(void **state)
+{
+	const struct world w = {
+		.base = usual, .odd = {.compute_s = 0.05}, .in_turn = true, .exposed_s = 0.01};
+	const struct rank_account a = account(&w);
+
+	(void)state;
+	assert_int_equal(a.late.rank, -1);
+	assert_true(a.waiting > 0.2);
+}
+
+static void test_account__each_cause_is_named_with_its_evidence(void **state)
+{
+	static const struct {
+		struct rank_figures odd;
+		enum rank_cause cause;
+		const char *evidence;
+	} kinds[] = {
+		{{.step_s = 0.05, .cpu_wait_s = 0.04}, RANK_CAUSE_HOST, "no CPU was free for 40.0 ms"},
+		{{.rows_s = 0.05},
+		 RANK_CAUSE_DATA,
+		 "data 100 % (51.0 ms of waiting for rows per step, others 1.0 ms)"},
+		{{.save_s = 0.05}, RANK_CAUSE_SAVE, "checkpoint 100 %"},
+		{{.compute_s = 0.05, .tokens = 500},
+		 RANK_CAUSE_ROWS,
+		 "unequal rows 100 % (1500 tokens, others 1000)"},
+		{{.compute_s = 0.05, .clock_hz = -0.66e9},
+		 RANK_CAUSE_CLOCK,
+		 "clock 100 % (1320 MHz, others 1980)"},
+		{{.compute_s = 0.05, .clock_hz = -0.66e9, .slowed_share = 0.9},
+		 RANK_CAUSE_THROTTLE,
+		 "throttle 100 % (90 % of the time, others 0 %)"},
+		{{.compute_s = 0.05, .link_rate = -40},
+		 RANK_CAUSE_LINK,
+		 "link 100 % (PCIe generation x lanes 40, others 80)"},
+		{{.compute_s = 0.05},
+		 RANK_CAUSE_COMPUTE,
+		 "slower computation 100 % (150.0 ms of computation per step"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		for (unsigned who = 0; who < RANKS; who++) {
+			const struct world w = {
+				.base = usual, .odd = kinds[i].odd, .who = who, .exposed_s = 0.005};
+			const struct rank_account a = account(&w);
+
+			assert_int_equal(a.late.rank, (int)who);
+			assert_int_equal(a.late.cause, kinds[i].cause);
+			assert_non_null(strstr(a.late.evidence, kinds[i].evidence));
+			assert_true(a.late.share[kinds[i].cause] > 0.95);
+			assert_true(fabs(a.late.behind_s - 0.05) < 1e-6);
+		}
+}
+
+static void test_account__what_is_not_known_is_said(void **state)
+{
+	const struct world w = {
+		.base = {.compute_s = 0.1}, .odd = {.compute_s = 0.05}, .who = 1, .exposed_s = 0.005};
+	const struct rank_account a = account(&w);
+
+	(void)state;
+	assert_non_null(strstr(a.late.evidence, "clock and throttle: not known on this rank"));
+	assert_non_null(strstr(a.late.evidence, "link: not known on this rank"));
+}
+
+static struct findings findings_of(const struct rank_account *a)
+{
+	struct diagnose d = {0};
+	struct findings found;
+	const struct diagnose_step s = {
+		.step = 1, .loss = 1, .grad_norm = 1, .rate = 1, .targets = 1, .step_s = 1, .ranks = a};
+
+	diagnose_step(&d, &found, &s);
+	diagnose_step(&d, &found, &s); /* reported once */
+	assert_int_equal(found.count, 0);
+	d = (struct diagnose){0};
+	diagnose_step(&d, &found, &s);
+	return found;
+}
+
+static void test_account__findings_name_the_setting(void **state)
+{
+	struct rank_account a = {.steps = RANK_WINDOW, .compute = 0.9, .late = {.rank = -1}};
+	struct findings f;
+
+	(void)state;
+	assert_int_equal(findings_of(&a).count, 0);
+	a.exposed = 0.2;
+	f = findings_of(&a);
+	assert_int_equal(f.count, 1);
+	assert_int_equal(f.found[0].what, FINDING_COMMUNICATION_BOUND);
+	assert_non_null(strstr(finding_knob(f.found[0].what), "bucket_cap_mb"));
+	a.exposed = 0;
+	a.memory_share = 0.8;
+	a.tensor_share = 0.2;
+	assert_int_equal(findings_of(&a).found[0].what, FINDING_MEMORY_BOUND);
+	a.tensor_share = 0.6;
+	assert_int_equal(findings_of(&a).count, 0);
+	a.sm_share = 0.4;
+	assert_int_equal(findings_of(&a).found[0].what, FINDING_LAUNCH_BOUND);
+	a.sm_share = 0.85;
+	a.late = (struct rank_late){.rank = 2, .cause = RANK_CAUSE_HOST, .evidence = "host 99 %"};
+	f = findings_of(&a);
+	assert_int_equal(f.found[0].what, FINDING_STRAGGLER);
+	assert_non_null(strstr(f.found[0].text, "rank 2"));
+	assert_non_null(strstr(f.found[0].text, "host 99 %"));
+	a.late.cause = RANK_CAUSE_ROWS;
+	assert_int_equal(findings_of(&a).found[0].what, FINDING_UNEQUAL_ROWS);
+	a.steps = RANK_WINDOW - 1; /* too few steps to say anything */
+	assert_int_equal(findings_of(&a).count, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_account__equal_ranks_name_nobody),
+		cmocka_unit_test(test_account__ranks_that_are_late_in_turn_name_nobody),
+		cmocka_unit_test(test_account__each_cause_is_named_with_its_evidence),
+		cmocka_unit_test(test_account__what_is_not_known_is_said),
+		cmocka_unit_test(test_account__findings_name_the_setting),
+	};
+
+	return cmocka_run_group_tests_name("train_rank_account", tests, NULL, NULL);
+}
