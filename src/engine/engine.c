@@ -13,7 +13,7 @@
 
 enum { QUEUE_DEFAULT = 65536, IN_FLIGHT = 2, AGE_S = 10, BYPASS_MOST = 16 };
 /* docs/explanation/design/engine.md, "Step budget", has the figures for these. */
-enum { ROWS_TILE = 512, PREFILL_STEPS = 6 };
+enum { ROWS_TILE = 1024, PREFILL_STEPS = 6 };
 
 /* A step that is enqueued and whose results are not fetched. */
 struct flight {

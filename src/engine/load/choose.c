@@ -6,7 +6,7 @@
 #include "model/gpu/backend.h"
 
 /* Each number of rows stands for those below it. The likely ones come first, because the time may end. Steps
- * with decoding sequences and a prompt have multiples of 512 rows (ROWS_TILE in engine.c). */
+ * with decoding sequences and a prompt have at most 1024 rows, or a multiple (ROWS_TILE in engine.c). */
 static const int32_t counts[] = {1,  64, 256, 32,  128, 8,    16,   512,  768,	1024, 192,  96,	 2048,
 				 48, 24, 160, 224, 384, 1280, 1536, 1152, 4096, 640,  8192, 896, 3072};
 

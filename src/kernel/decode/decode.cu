@@ -34,7 +34,7 @@ ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_linear(const __grid_const
 	const struct step step = {&a.map, a.x, a.residual, NULL, a.norm, a.out, a.u, a.eps, a.kind};
 	struct feed f;
 
-	feed_open(&f, rings_rows(&s), (char *)shared + a.ring, a.depth);
+	feed_open(&f, rings_rows(&s), (char *)shared + a.ring, a.depth, 0);
 	feed_part(&f, &r);
 	feed_fill(&f);
 	linear_stage(&s, &step, 1);
@@ -298,7 +298,7 @@ static __device__ __forceinline__ void token_run(const struct decode_token_args 
 		board_open(b);
 	__syncthreads();
 	s = room_of(memory + DECODE_BOARD / 16, b->u_max);
-	feed_open(&f, rings_rows(&s), (char *)memory + b->a.ring, b->a.depth);
+	feed_open(&f, rings_rows(&s), (char *)memory + b->a.ring, b->a.depth, E4M3);
 	f.board = b;
 	f.order.layer = 0;
 	f.order.part = 0xffffffffu;
