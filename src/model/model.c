@@ -177,6 +177,8 @@ enum status model_create(struct model **out, const struct shape *shape, const st
 	m->offload_states = options->offload_states;
 	m->positions = options->positions;
 	m->params.format = options->states;
+	if (options->shards.ranks > 1 && options->shards.stage)
+		m->shards = options->shards;
 	m->owners = options->owners > 1 ? options->owners : 1;
 	m->blocks = options->blocks;
 	if (options->lora)
@@ -203,13 +205,14 @@ void model_release(struct model *m)
 	if (!m)
 		return;
 	params_release(&m->params);
+	divided_release(&m->divided);
 	free(m->live);
 	free(m->layer);
 	free(m);
 }
 
-/* Tails must begin at multiples of 16 bytes, and the input of A must have no dropout. Adapters are BF16, and
- * the block of a layer in FP8 is not. */
+/* Tails must begin at multiples of 16 bytes, and the input of A must have no dropout. Numbers that are
+ * gathered from all ranks are packed. Adapters are BF16, and the block of a layer in FP8 is not. */
 static bool can_extend(const struct model *m, const struct backend *back)
 {
 	enum { TOGETHER = 8 };
@@ -217,8 +220,8 @@ static bool can_extend(const struct model *m, const struct backend *back)
 	const int64_t sizes = s->hidden | s->ffn | s->heads * s->head_dim | s->kv_heads * s->head_dim;
 
 	return back->kind == BACKEND_GPU && back->dtype == DTYPE_BF16 && !m->inference && !m->separate &&
-	       !m->fp8 && m->lora.targets && !(m->lora.dropout > 0) && m->lora.rank % TOGETHER == 0 &&
-	       sizes % TOGETHER == 0;
+	       !m->fp8 && !(m->shards.stage == 3 && storage_is_resident(&m->storage)) && m->lora.targets &&
+	       !(m->lora.dropout > 0) && m->lora.rank % TOGETHER == 0 && sizes % TOGETHER == 0;
 }
 
 /* In fused form, lists where in the blocks each tensor of the flat vector has its copy. */
@@ -264,6 +267,29 @@ static enum status place_overflows(struct model *m, struct backend *back, struct
 	return st;
 }
 
+/* Whether the trained weights are in slots (ZeRO-3). */
+static bool divides_weights(const struct model *m)
+{
+	return m->full && m->shards.stage == 3;
+}
+
+/* Whether the frozen linear layers are divided. */
+static bool divides_base(const struct model *m)
+{
+	return !m->full && m->shards.stage == 3;
+}
+
+/* What is divided of the trained parameters. Adapters are small, so only their moments are. */
+static struct params_shards shards_of(const struct model *m, bool has_live)
+{
+	return (struct params_shards){
+		.rank = m->shards.rank,
+		.ranks = m->shards.ranks,
+		.master = m->shards.ranks && m->full && (has_live || divides_weights(m)),
+		.gradient = m->full && m->shards.stage >= 2 && !m->shards.whole_gradient,
+	};
+}
+
 enum status model_place(struct model *m, struct backend *back, struct error *err)
 {
 	const enum dtype flat = back->dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
@@ -278,9 +304,21 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 	m->extended = can_extend(m, back);
 	if (m->extended && !m->lora.save) /* the blocks hold all copies */
 		live = flat;
+	if (m->shards.stage == 3 && m->fp8)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"zero_stage: 3 divides the weights, and precision: fp8 needs them whole to quantize "
+			"them; use zero_stage: 2 or precision: bf16");
+	m->params.shards = shards_of(m, live != flat);
+	if (divides_weights(m)) /* GEMMs read the slots */
+		live = flat;
 	st = params_place(&m->params, back->arena, m->offload_states ? back->host : NULL, flat, live,
 			  !m->inference, err);
-
+	if (!st)
+		st = divided_place(&m->divided, &m->params, m->shape.layers, divides_weights(m), back, err);
+	if (!st && divides_base(m))
+		st = divided_place_base(&m->divided, m->shards.rank, m->shards.ranks,
+					tensors_base_bytes(m, back), back, err);
 	if (!st)
 		st = slots_place(m, back, err);
 	if (!st)
@@ -290,19 +328,25 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 		st = arena_mat(back->arena, MEM_WEIGHTS, &m->cos_sin, "RoPE table", err);
 	if (!st && m->fp8)
 		st = place_overflows(m, back, err);
+	m->divided.lowest = model_lowest_trained(m);
 	return st || !m->extended ? st : list_live(m, err);
 }
 
-/* Copies the loaded weights to their place in host memory, and makes their live copy. The memory to which
- * they were loaded is the gradient's. */
+/* Weights were loaded to the gradient's memory: takes them to host memory, or the own range, and makes the
+ * copy that GEMMs read. */
 static enum status take_loaded(struct params *p, struct backend *back, struct error *err)
 {
+	const size_t begin = params_begin(p), count = params_end(p) - begin;
 	enum status st;
 
-	if (!p->loading.rows)
+	if (!params_load_apart(p) || p->shards.gradient)
 		return STATUS_OK;
-	st = back->ops->convert(back, p->loading, p->live, err);
-	return st ? st : back->ops->get(back, p->loading, p->master.data, err);
+	st = p->live.rows ? back->ops->convert(back, p->grad, p->live, err) : STATUS_OK;
+	if (st || !count)
+		return st;
+	return params_state_offloaded(p, PARAMS_STATE_master)
+		       ? back->ops->get(back, p->grad, p->master.data, err)
+		       : back->ops->convert(back, params_cut(p, &p->grad, begin, count), p->master, err);
 }
 
 /* The gradient, and every state that is not a weight. An 8-bit block with scale 0 is zero, whatever its
@@ -437,7 +481,7 @@ enum status model_refresh(struct model *m, struct backend *back, struct error *e
 				      : refresh_range(m, back, 0, m->live_count, err);
 	if (m->full)
 		slots_drop(&m->slots); /* of transposed weights */
-	if (p->live.rows && !params_state_offloaded(p, PARAMS_STATE_master))
+	if (p->live.rows && !params_load_apart(p))
 		st = back->ops->convert(back, p->master, p->live, err);
 	for (int64_t i = 0; !st && m->fp8 && i < m->shape.layers; i++)
 		st = of_maps(&m->layer[i], back, linear_quantize, err);

@@ -8,8 +8,14 @@
 #define MODEL_MODEL_H
 #include "model/decoder/layer.h"
 #include "model/params.h"
+#include "model/storage/divided.h"
 #include "model/storage/slots.h"
 #include "model/files/weights.h"
+
+struct model_shards {
+	unsigned rank, ranks, stage; /* stage: 1 to 3, as in DeepSpeed */
+	bool whole_gradient;	     /* in every stage, because packs are added along a tree */
+};
 
 struct model_options {
 	const struct peft_config *lora; /* NULL: no adapter; rank 0 with only `save` is allowed */
@@ -29,6 +35,9 @@ struct model_options {
 	/* For training: which layers' linear layers compute in FP8 (docs/explanation/design/fp8.md). NULL:
 	 * none. [shape.layers], lent until model_create returns. */
 	const bool *fp8;
+	/* Training on several ranks: what they divide (ZeRO). ranks 0 or 1: nothing. Lent until model_create
+	 * returns. */
+	struct model_shards shards;
 	/* How matrices of the layers are stored. E4M3_ROWS: for inference on a GPU with few_rows. BNB4: for
 	 * training with an adapter. */
 	struct storage storage;
@@ -38,6 +47,7 @@ struct model {
 	struct shape shape;
 	struct peft_config lora; /* rank 0: no adapter */
 	bool full, inference, separate, fp8, offload_states;
+	struct model_shards shards;
 	struct storage storage;
 	struct mat
 		overflows; /* FP8 only: I32 [1, layers * LAYER_OVERFLOWS], linear->overflows of all layers */
@@ -51,6 +61,7 @@ struct model {
 	struct mat cos_sin;
 	struct params params;
 	struct slots slots;
+	struct divided divided; /* the caller sets its comm */
 	/* In fused form: the copy of every trained tensor, owned. Those of the layers begin at live_layers,
 	 * the same number for each. */
 	struct live_part *live;
@@ -91,6 +102,8 @@ enum status model_peft_slots(const struct model *m, const struct mat *flat, stru
 enum status model_loaded(struct model *m, struct backend *back, struct error *err);
 /* Initializes A uniformly in +-1/sqrt(in), as in PEFT, and B with zeros. */
 enum status model_init_adapter(struct model *m, struct backend *back, uint64_t seed, struct error *err);
+/* The lowest layer that the backward pass reaches; the number of layers if only the head is trained. */
+int64_t model_lowest_trained(const struct model *m);
 /* The copies of a layer's adapters in fused form. */
 struct live_range model_live_of_layer(const struct model *m, int64_t layer);
 /* To be called after each change of the flat vector: updates the live copies. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include "model/tensor/matrix.h"
 #include "model/params.h"
+#include "model/backend/cost.h"
 #include "model/backend/ops.h"
 
 const char *moments_name(enum moments moments)
@@ -65,19 +66,40 @@ static void place_blocks(struct params *p, int64_t *blocks, int64_t *small)
 	}
 }
 
-static enum status place_moments(struct params *p, struct arena *a, enum dtype dtype, struct error *err)
+/* Sizes of complete moments. */
+static void size_moments(struct params *p, enum dtype dtype)
 {
 	static const enum dtype types[] = {
 		[MOMENTS_F32] = DTYPE_F32, [MOMENTS_BF16] = DTYPE_BF16, [MOMENTS_8BIT] = DTYPE_U8};
 	const enum dtype of = p->format.moments ? types[p->format.moments] : dtype;
 	int64_t blocks = 0, small = 0;
-	enum status st = STATUS_OK;
 
 	if (p->format.moments == MOMENTS_8BIT)
 		place_blocks(p, &blocks, &small);
 	p->m = p->v = (struct mat){.rows = 1, .cols = (int64_t)p->length, .dtype = of};
 	p->m_scale = p->v_scale = (struct mat){.rows = blocks > 0, .cols = blocks, .dtype = DTYPE_F32};
 	p->m_small = p->v_small = (struct mat){.rows = small > 0, .cols = small, .dtype = DTYPE_F32};
+}
+
+/* The own range of a state. */
+static void cut_state(struct params *p, const struct params *whole, enum params_state which)
+{
+	struct mat *m = params_state(p, which);
+
+	if (m->rows)
+		m->cols = (int64_t)params_part(whole, params_begin(p), params_end(p), which).count;
+}
+
+static enum status place_moments(struct params *p, struct arena *a, enum dtype dtype, struct error *err)
+{
+	struct params whole;
+	enum status st = STATUS_OK;
+
+	size_moments(p, dtype);
+	whole = *p;
+	for (int i = PARAMS_STATE_m; p->border && i < PARAMS_STATE_COUNT; i++)
+		if (i != PARAMS_STATE_rest)
+			cut_state(p, &whole, (enum params_state)i);
 	for (int i = PARAMS_STATE_m; !st && i < PARAMS_STATE_COUNT; i++) {
 		struct mat *one = params_state(p, (enum params_state)i);
 
@@ -85,6 +107,86 @@ static enum status place_moments(struct params *p, struct arena *a, enum dtype d
 			st = arena_mat(a, MEM_OPTIMISER, one, "moments of the optimizer", err);
 	}
 	return st;
+}
+
+/* The nearest place to element `at` where a range may end: the begin of a tensor, or of a block of
+ * REDUCE_BLOCK elements in it. Blocks of 8-bit moments are parts of these. */
+static size_t border_near(const struct params *p, size_t at)
+{
+	const struct param *one = p->table;
+	size_t count, block;
+
+	for (int i = 1; i < p->count && p->table[i].offset <= at; i++)
+		one = &p->table[i];
+	count = (size_t)(one->rows * one->cols);
+	block = (at - one->offset + REDUCE_BLOCK / 2) / REDUCE_BLOCK * REDUCE_BLOCK;
+	if (count < REDUCE_BLOCK)
+		block = at - one->offset < (count + 1) / 2 ? 0 : count;
+	return one->offset + (block < count ? block : count);
+}
+
+static enum status make_borders(struct params *p, struct error *err)
+{
+	const size_t ranks = p->shards.ranks;
+
+	if (!ranks || p->border)
+		return STATUS_OK;
+	p->border = calloc(ranks + 1, sizeof(*p->border));
+	if (!p->border)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for the ranges of %zu ranks", ranks);
+	for (size_t r = 1; r < ranks && p->count; r++)
+		p->border[r] = border_near(p, r * p->length / ranks);
+	p->border[ranks] = p->length;
+	return STATUS_OK;
+}
+
+size_t params_begin(const struct params *p)
+{
+	return p->border ? p->border[p->shards.rank] : 0;
+}
+
+size_t params_end(const struct params *p)
+{
+	return p->border ? p->border[p->shards.rank + 1] : p->length;
+}
+
+void params_borders(const struct params *p, size_t first, size_t last, size_t *out)
+{
+	for (unsigned r = 0; r <= p->shards.ranks; r++) {
+		const size_t at = p->border[r] > first ? p->border[r] - first : 0;
+
+		out[r] = at < last - first ? at : last - first;
+	}
+}
+
+struct mat params_cut(const struct params *p, const struct mat *flat, size_t first, size_t count)
+{
+	const bool whole = flat->cols == (int64_t)p->length;
+	struct mat m;
+
+	if (!flat->rows)
+		return *flat;
+	m = mat_cols(flat, (int64_t)(first - (whole ? 0 : params_begin(p))), (int64_t)count);
+	m.ld = m.cols;
+	return m;
+}
+
+struct params params_whole(const struct params *p)
+{
+	struct params whole = *p;
+
+	whole.shards = (struct params_shards){0};
+	whole.border = NULL;
+	size_moments(&whole, p->m.dtype);
+	for (int i = 0; i < PARAMS_STATE_COUNT; i++) {
+		struct mat *m = params_state(&whole, (enum params_state)i);
+
+		m->data = NULL;
+		if (i == PARAMS_STATE_master || (i == PARAMS_STATE_rest && m->rows))
+			m->cols = m->ld = (int64_t)p->length;
+	}
+	return whole;
 }
 
 enum status params_place(struct params *p, struct arena *a, struct arena *host, enum dtype dtype,
@@ -99,11 +201,18 @@ enum status params_place(struct params *p, struct arena *a, struct arena *host, 
 	if (dtype != DTYPE_F32 && (!whole || p->format.moments))
 		return error_set(err, STATUS_BUG, "optimizer states of %s for parameters in %s",
 				 moments_name(p->format.moments), dtype_name(dtype));
+	st = make_borders(p, err);
+	if (st)
+		return st;
 	p->master = p->grad = flat;
 	p->live =
 		(struct mat){.rows = p->length && live != weight, .cols = (int64_t)p->length, .dtype = live};
 	p->rest = (struct mat){
 		.rows = p->format.master == MASTER_SPLIT, .cols = (int64_t)p->length, .dtype = DTYPE_I16};
+	if (p->border && p->shards.master)
+		p->master.cols = (int64_t)(params_end(p) - params_begin(p));
+	if (p->border && p->shards.gradient)
+		p->grad.cols = (int64_t)(params_end(p) - params_begin(p));
 	p->offloaded = host != NULL;
 	st = arena_mat(p->live.rows ? states : a, MEM_TRAINED, &p->master, "trained parameters", err);
 	if (!st && p->rest.rows)
@@ -112,8 +221,6 @@ enum status params_place(struct params *p, struct arena *a, struct arena *host, 
 		st = arena_mat(a, MEM_TRAINED, &p->live, "live copy of the trained parameters", err);
 	if (!st && trained)
 		st = arena_mat(a, MEM_GRADIENT, &p->grad, "gradient", err);
-	if (!st && params_state_offloaded(p, PARAMS_STATE_master))
-		p->loading = p->grad;
 	return st || !trained ? st : place_moments(p, states, dtype, err);
 }
 
@@ -153,6 +260,11 @@ uint64_t params_state_bytes(const struct params *p, enum params_state which)
 bool params_state_offloaded(const struct params *p, enum params_state which)
 {
 	return p->offloaded && params_state_bytes(p, which) && (which != PARAMS_STATE_master || p->live.rows);
+}
+
+bool params_load_apart(const struct params *p)
+{
+	return p->shards.master || params_state_offloaded(p, PARAMS_STATE_master);
 }
 
 struct params_range params_range(const struct params *p, const struct param *param, enum params_state which)
@@ -233,5 +345,6 @@ size_t params_at(const struct params *p, const struct mat *part)
 void params_release(struct params *p)
 {
 	free(p->table);
+	free(p->border);
 	*p = (struct params){0};
 }

@@ -43,21 +43,29 @@ struct param {
 	bool is_small;
 };
 
+/* What several ranks divide (ZeRO, docs/explanation/design/mesh.md): the moments, and also the master weights
+ * and the gradient. A rank has its range of each. ranks 0: nothing is divided. */
+struct params_shards {
+	unsigned rank, ranks;
+	bool master, gradient;
+};
+
 struct params {
 	struct param *table; /* freed by params_release */
 	int count, room;
 	size_t length;
 	struct params_format format;
-	/* [1, length]. master and grad: F32 (F64 when a test compares gradients with differences), or BF16.
-	 * m and v: F32, F64, BF16, or U8. */
+	/* Set before params_place. Range r is [border[r], border[r + 1]); border NULL: one range, [0,
+	 * length). */
+	struct params_shards shards;
+	size_t *border; /* owned */
+	/* [1, length], or the own range of what is divided. master and grad: F32 (F64 when a test compares
+	 * gradients with differences), or BF16. m and v: F32, F64, BF16, or U8. */
 	struct mat master, grad, m, v;
 	struct mat live; /* master in the type that GEMMs read, if that is another type; else absent */
 	struct mat rest; /* MASTER_SPLIT: I16 [1, length], the lower half of F32 (params_join); else absent */
 	/* The states are in host memory (back->host): all but the master weights if GEMMs read those. */
 	bool offloaded;
-	/* With offloaded master weights: memory of the device, that of the gradient, to which they are
-	 * loaded. Else absent. */
-	struct mat loading;
 	struct mat m_scale, v_scale; /* MOMENTS_8BIT: F32 [1, blocks of all tensors that are not small] */
 	struct mat m_small, v_small; /* MOMENTS_8BIT: F32 [1, elements of all small tensors] */
 };
@@ -90,6 +98,8 @@ struct mat *params_state(struct params *p, enum params_state which);
 uint64_t params_state_bytes(const struct params *p, enum params_state which); /* 0: absent */
 /* Whether the state is there and in host memory. */
 bool params_state_offloaded(const struct params *p, enum params_state which);
+/* Whether the master weights are in host memory or divided. They are then loaded to the gradient's memory. */
+bool params_load_apart(const struct params *p);
 /* Part of a state that belongs to a parameter: its first element, and their number. Elements 0: none. */
 struct params_range {
 	size_t first, count;
@@ -98,6 +108,16 @@ struct params_range params_range(const struct params *p, const struct param *par
 /* The elements of a state that belong to elements [begin, end) of the flat vector. A scale belongs to the
  * first element of its block. Adjacent ranges have adjacent parts. */
 struct params_range params_part(const struct params *p, size_t begin, size_t end, enum params_state which);
+
+/* Ends of the own range of the flat vector. */
+size_t params_begin(const struct params *p);
+size_t params_end(const struct params *p);
+/* The ranges of all ranks in elements [first, last), counted from `first`: out [ranks + 1]. */
+void params_borders(const struct params *p, size_t first, size_t last, size_t *out);
+/* Elements [first, first + count) of a vector or of its own range; absent if the vector is. */
+struct mat params_cut(const struct params *p, const struct mat *flat, size_t first, size_t count);
+/* The same parameters with states of full length, which have no memory; border is not its own. */
+struct params params_whole(const struct params *p);
 
 /* The halves of an F32 number: `high` is it rounded to BF16, ties away from zero; together they are exact. */
 static inline float params_join(uint16_t high, int16_t low)

@@ -20,7 +20,7 @@ config() { # NAME LINES..: lines are added to its training
 	name=$1
 	shift
 	cat > "$name" << CONFIG
-model: {name_or_path: model, chat_template: qwen2.5}
+model: {name_or_path: model, chat_template: qwen2.5${four:-}}
 $([ "${full:-no}" = yes ] || echo "lora: {r: 8, alpha: 16}")
 data: {train: rows.jsonl, eval: held.jsonl, max_seq_length: 128}
 training:
@@ -63,6 +63,21 @@ for kind in lora full; do
 	ok ".. with its losses" near
 	ok ".. on a GPU each" eval 'says "8d:00.0" $kind.2/journal.jsonl && says "8e:00.0" $kind.2/nodes/*/rank-1/journal.jsonl'
 done
+# ZeRO: `one` has the losses of one GPU.
+for kind in full lora qlora; do
+	full=$([ $kind = full ] && echo yes || echo no) four=$([ $kind = qlora ] && echo ', load_in_4bit: true')
+	config zero.yaml
+	ok "one GPU trains, $kind" expect 0 train zero.yaml --out zero.$kind --json
+	losses out > one
+	for stage in $([ $kind = full ] && echo 1 2 3 || echo 3); do
+		config zero.yaml "zero_stage: $stage"
+		ranked 2 zero.yaml --out zero.$kind.$stage --json
+		ok "two GPUs train in stage $stage" codes '0 0'
+		losses out > two
+		ok ".. with its losses" near
+	done
+done
+four=
 # Ranks share the states of a checkpoint in whatever format they are.
 full=yes
 config states.yaml "optim: adamw_8bit" "save_steps: 2" "deterministic: true"
@@ -74,7 +89,22 @@ own=()
 ok ".. and fail behind a checkpoint" eval 'codes "2 2" && [ -d states_cut/checkpoint-2 ] && [ ! -d states_cut/checkpoint-4 ]'
 ranked 2 --resume states_cut --json
 ok ".. and go on from there" eval 'codes "0 0" && says "resumes from .*states_cut/checkpoint-2" err'
-ok ".. to the same states, bit for bit" cmp states/checkpoint-4/optimizer.bin states_cut/checkpoint-4/optimizer.bin
+same_shards() { # each rank has written its own
+	for shard in states/checkpoint-4/optimizer-0000?-of-00002.bin; do
+		cmp "$shard" "states_cut/checkpoint-4/${shard##*/}" || return 1
+	done
+}
+ok ".. to the same states, bit for bit" same_shards
+config divided.yaml "optim: adamw_8bit" "save_steps: 2" "deterministic: true" "zero_stage: 3"
+ranked 4 divided.yaml --out divided --json
+ok "four GPUs train in stage 3" codes '0 0 0 0'
+own[0]="FAKE_CUDA=cuMemcpyDtoHAsync_v2=719@19"
+ranked 4 divided.yaml --out divided_cut --json
+own=()
+ok ".. and fail behind a checkpoint" eval 'codes "2 2 2 2" && [ -d divided_cut/checkpoint-2 ] && [ ! -d divided_cut/checkpoint-4 ]'
+ranked 4 --resume divided_cut --json
+ok ".. and go on from there" eval 'codes "0 0 0 0" && says "resumes from .*divided_cut/checkpoint-2" err'
+ok ".. to the same states, bit for bit" cmp divided/checkpoint-4/optimizer.bin divided_cut/checkpoint-4/optimizer.bin
 config halves.yaml "master_weights: split"
 ranked 2 halves.yaml --out halves
 ok "gradients that ranks cannot add are refused" eval 'codes "64 64" && says "master_weights: split has gradients in BF16, but 2 ranks" err'

@@ -19,6 +19,8 @@ static struct {
 	const float *other; /* numbers of the other rank, of which it sends the first half of each piece */
 	size_t sent, bytes; /* bytes: of all calls */
 	struct team_mpi mpi;
+	struct mpi_plugin_call broadcast[8];
+	unsigned broadcasts;
 } fake;
 
 static void close_fake(struct team *t)
@@ -63,6 +65,8 @@ enum status team_mpi_call(struct team *t, const struct mpi_plugin_call *c, struc
 	fake.bytes += bytes;
 	if (!pthread_equal(pthread_self(), fake.thread) || ++fake.calls == fake.fails_at)
 		return error_set(err, STATUS_VENDOR, "MPI_Alltoall: failed");
+	if (c->what == MPI_PLUGIN_BROADCAST)
+		fake.broadcast[fake.broadcasts++ % 8] = *c;
 	if (c->what == MPI_PLUGIN_ALL_TO_ALL || c->what == MPI_PLUGIN_ALL_GATHER) {
 		memcpy(c->receive, c->send, bytes);
 		other_block((char *)c->receive + bytes, c, bytes);
@@ -127,6 +131,82 @@ static void test_comm_mpi__sums_end_before_the_wait_does(void **state)
 	c->ops->close(c);
 	assert_int_equal(fake.closed, 1);
 	free(x);
+}
+
+/* The other rank has the same numbers. This is rank 0. */
+static void test_comm_mpi__a_range_has_its_sum(void **state)
+{
+	static const size_t equal[] = {0, NUMBERS / 2, NUMBERS}, unequal[] = {0, NUMBERS, NUMBERS},
+			    none[] = {0, 0, NUMBERS};
+	const size_t *const borders[] = {equal, unequal, none};
+	float *x = calloc(NUMBERS, sizeof(*x));
+	struct error err = {0};
+	struct team team;
+	struct comm *c = opened(&team);
+
+	(void)state;
+	assert_non_null(x);
+	for (size_t i = 0; i < 3; i++) {
+		const size_t own = borders[i][1];
+		const unsigned calls = fake.calls;
+
+		for (size_t j = 0; j < NUMBERS; j++)
+			x[j] = (float)(j % 1000);
+		c->count.bytes = 0;
+		assert_int_equal(c->ops->reduce_scatter(c, row(x, NUMBERS), borders[i], &err), STATUS_OK);
+		assert_int_equal(c->ops->wait(c, &err), STATUS_OK);
+		for (size_t j = 0; j < own; j++)
+			assert_true(x[j] == (float)(2 * (j % 1000)));
+		assert_true(c->count.bytes == NUMBERS * sizeof(float));
+		/* equal ranges need no all-gather of the sums */
+		assert_true((fake.calls - calls == 2) == (borders[i] == equal));
+	}
+	free(x);
+	c->ops->close(c);
+}
+
+static void test_comm_mpi__ranges_come_from_their_ranks(void **state)
+{
+	static const size_t border[] = {0, 3, 8};
+	uint16_t halves[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+	struct mat x = {.data = halves, .rows = 1, .cols = 8, .ld = 8, .dtype = DTYPE_BF16};
+	struct error err = {0};
+	struct team team;
+	struct comm *c = opened(&team);
+
+	(void)state;
+	assert_int_equal(c->ops->all_gather(c, x, border, &err), STATUS_OK);
+	assert_int_equal(c->ops->wait(c, &err), STATUS_OK);
+	/* the second range is rank 1's, at its place */
+	assert_int_equal(fake.calls, 2);
+	assert_true(fake.broadcast[0].count == 6 && fake.broadcast[0].root == 0 &&
+		    fake.broadcast[0].receive == halves);
+	assert_true(fake.broadcast[1].count == 10 && fake.broadcast[1].root == 1 &&
+		    fake.broadcast[1].receive == halves + 3);
+	assert_true(c->count.bytes == sizeof(halves));
+	c->ops->close(c);
+}
+
+static void test_comm_mpi__bytes_are_collected(void **state)
+{
+	enum { OWN = COMM_GATHER_MAX + 9 };
+	static const size_t border[] = {0, OWN, 2 * OWN - 20};
+	char *mine = malloc(OWN), *all = calloc(1, 2 * OWN);
+	struct error err = {0};
+	struct team team;
+	struct comm *c = opened(&team);
+
+	(void)state;
+	for (size_t i = 0; i < OWN; i++)
+		mine[i] = (char)(i % 101);
+	assert_int_equal(comm_collect(c, mine, all, border, &err), STATUS_OK);
+	assert_memory_equal(all, mine, OWN);
+	assert_memory_equal(all + OWN, mine, OWN - 20);
+	assert_true(!all[2 * OWN - 20]);
+	assert_int_equal(fake.calls, 2);
+	c->ops->close(c);
+	free(mine);
+	free(all);
 }
 
 static void test_comm_mpi__host_numbers_come_back_at_once(void **state)
@@ -221,6 +301,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_comm_mpi__sums_end_before_the_wait_does),
+		cmocka_unit_test(test_comm_mpi__a_range_has_its_sum),
+		cmocka_unit_test(test_comm_mpi__ranges_come_from_their_ranks),
+		cmocka_unit_test(test_comm_mpi__bytes_are_collected),
 		cmocka_unit_test(test_comm_mpi__host_numbers_come_back_at_once),
 		cmocka_unit_test(test_comm_mpi__bf16_halves_the_bytes_and_rounds_as_stated),
 		cmocka_unit_test(test_comm_mpi__after_a_failure_nothing_is_called),

@@ -317,7 +317,7 @@ static void deepspeed_says_stage_batch_and_clipping(void **state)
 			&err),
 		STATUS_OK);
 	assert_int_equal(c.training.zero_stage, 2);
-	assert_non_null(strstr(text_str(&c.notes), "t.yaml:5: training: zero_stage: 2 has no effect"));
+	assert_null(strstr(text_str(&c.notes), "zero_stage"));
 	assert_int_equal(c.training.per_device_train_batch_size, 4);
 	assert_int_equal(c.training.gradient_accumulation_steps, 1);
 	assert_true(c.training.max_grad_norm == 0.5);

@@ -47,7 +47,9 @@ static void name_collective(char out[160], const struct team_flight_state *f)
 {
 	char layer[48] = "";
 
-	if (f->kind == TEAM_FLIGHT_ALL_REDUCE && f->layer >= 0)
+	if ((f->kind == TEAM_FLIGHT_ALL_REDUCE || f->kind == TEAM_FLIGHT_REDUCE_SCATTER ||
+	     f->kind == TEAM_FLIGHT_ALL_GATHER) &&
+	    f->layer >= 0)
 		snprintf(layer, sizeof(layer), ", layer %d and above", (int)f->layer);
 	snprintf(out, 160, "collective %llu (%s%s, %llu bytes)", (unsigned long long)f->asked,
 		 team_flight_text(f->kind), layer, (unsigned long long)f->bytes);

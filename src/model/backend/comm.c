@@ -34,6 +34,44 @@ enum status comm_sum(struct comm *c, double *values, size_t count, struct error 
 	return st;
 }
 
+/* Copies what rank 0 got of each rank's bytes [at, at + n) of its range to their place. */
+static void spread(const struct comm *c, const char *got, char *all, const size_t *border, size_t at,
+		   size_t n)
+{
+	for (unsigned r = 0; r < c->size; r++) {
+		const size_t count = border[r + 1] - border[r], rest = count > at ? count - at : 0;
+
+		memcpy(all + border[r] + (rest ? at : 0), got + r * n, rest < n ? rest : n);
+	}
+}
+
+enum status comm_collect(struct comm *c, const void *mine, void *all, const size_t *border, struct error *err)
+{
+	const size_t own = border[c->rank + 1] - border[c->rank];
+	char *piece = calloc(1, COMM_GATHER_MAX), *got = malloc((size_t)c->size * COMM_GATHER_MAX);
+	size_t most = 0;
+	enum status st = STATUS_OK;
+
+	if (!piece || !got)
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				     "no memory for a gather of %u ranks", c->size);
+	for (unsigned r = 0; r < c->size; r++)
+		most = border[r + 1] - border[r] > most ? border[r + 1] - border[r] : most;
+	for (size_t at = 0, n; at < most && !st; at += n) {
+		const size_t rest = own > at ? own - at : 0;
+
+		n = most - at < COMM_GATHER_MAX ? most - at : COMM_GATHER_MAX;
+		if (rest)
+			memcpy(piece, (const char *)mine + at, rest < n ? rest : n);
+		st = c->ops->gather(c, piece, n, got, err);
+		if (!st && all)
+			spread(c, got, all, border, at, n);
+	}
+	free(piece);
+	free(got);
+	return st;
+}
+
 /* In one gather. `room`: for the numbers of all ranks, and of this one. */
 static enum status sum_each_at_once(struct comm *c, double *values, size_t count, const double *mine,
 				    size_t each, double *all, double *room, struct error *err)

@@ -4,9 +4,13 @@
  * ends (docs/explanation/design/mesh.md). It stands beside ops.h: layers know neither. All ranks call the
  * same operations in the same order, with the same sizes.
  *
- * all_reduce and broadcast begin after all work that the back end has enqueued, and return at once. Their
- * matrix may be neither read nor written until `wait`. The other operations take host memory and return when
- * they are done. A rank that never comes lets the others wait without a limit: its supervisor ends them.
+ * all_reduce, reduce_scatter, all_gather and broadcast begin after all work that the back end has enqueued,
+ * and return at once. Their matrix may be neither read nor written until `wait`. The other operations take
+ * host memory and return when they are done. A rank that never comes lets the others wait without a limit:
+ * its supervisor ends them.
+ *
+ * Ranges: `border` has comm->size + 1 ascending numbers of elements, from 0 to x.cols, and is lent until
+ * `wait`. Elements [border[r], border[r + 1]) of x belong to rank r. They may be none.
  */
 #ifndef MODEL_BACKEND_COMM_H
 #define MODEL_BACKEND_COMM_H
@@ -28,6 +32,11 @@ struct comm_ops {
 	/* Sum over the ranks, in place; x [1, n] is F32, or on a GPU also BF16. All ranks get the same bits.
 	 * comm->travels BF16: what each rank sends is rounded, and the sum too. */
 	enum status (*all_reduce)(struct comm *, struct mat x, struct error *);
+	/* The sum over the ranks of each range to its rank, in place, with the bits of all_reduce; x [1, n]
+	 * is F32. The other elements are undefined afterwards. */
+	enum status (*reduce_scatter)(struct comm *, struct mat x, const size_t *border, struct error *);
+	/* The ranges of all ranks to all, in place; x [1, n] is of any type of whole bytes. */
+	enum status (*all_gather)(struct comm *, struct mat x, const size_t *border, struct error *);
 	/* Rank 0's numbers to all; x [1, n] is F32. */
 	enum status (*broadcast)(struct comm *, struct mat x, struct error *);
 	/* Work enqueued from now on sees the results of all operations begun so far. */
@@ -46,11 +55,15 @@ struct comm {
 	const struct comm_ops *ops;
 	unsigned rank, size;
 	enum dtype travels; /* type of the numbers of an all_reduce between the ranks: F32 or BF16 */
-	int64_t layer; /* for the flight record of the next all_reduce: its lowest layer; -1: all of them */
+	int64_t layer; /* for the flight record of the next collective: its lowest layer; -1: all of them */
 	char library[128]; /* "Open MPI v4.1.4", "NCCL 2.28.9" */
 	struct comm_count count;
 };
 
+/* Brings ranges of bytes in host memory to rank 0. border: [size + 1], in bytes. mine: the rank's own range;
+ * all: on rank 0, room for border[size] bytes, else NULL. */
+enum status comm_collect(struct comm *c, const void *mine, void *all, const size_t *border,
+			 struct error *err);
 /*
  * All operations until the next call belong to part `name` of the run ("step"), number `number`. A back end
  * compares the operations of a part between the ranks before it enters them: BUG names the rank that differs.

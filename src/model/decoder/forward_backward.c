@@ -321,10 +321,11 @@ static enum status check_pass(const struct pass *p, struct error *err)
 }
 
 /* Whether the work is independent of the step, so that a device may repeat it as a graph. The caller's own
- * work between layers is in no graph, nor are the copies of lanes. */
+ * work between layers, communication and the copies of lanes are in no graph. */
 static bool repeats(const struct pass *p)
 {
-	return p->back->ops->span && !p->dropout && !p->layer_done && !p->saved->offload;
+	return p->back->ops->span && !p->dropout && !p->layer_done && !p->saved->offload &&
+	       !p->model->divided.gradient && !p->model->divided.weights && !p->model->divided.base;
 }
 
 static enum status in_span(const struct pass *p, enum status (*run)(void *, struct error *), void *arg,
@@ -370,7 +371,9 @@ static enum status layers_forward(void *arg, struct error *err)
 	if (!st)
 		st = p->back->ops->embed(p->back, p->batch, p->model->embed.w, saved[0].x, err);
 	for (int64_t i = 0; !st && i < layers; i++) {
-		st = slots_use(p->model, p->back, i, i + 1 < layers ? i + 1 : -1, err);
+		st = divided_use(p->model, p->back, i, i + 1 < layers ? i + 1 : -1, err);
+		if (!st)
+			st = slots_use(p->model, p->back, i, i + 1 < layers ? i + 1 : -1, err);
 		if (!st)
 			st = inputs_forward(p, i, err);
 		if (!st)
@@ -401,13 +404,17 @@ static enum status layers_backward(void *arg, struct error *err)
 	const struct span_run *r = arg;
 	const struct pass *p = r->pass;
 	const struct layer_run run = run_of(p);
-	const int64_t lowest = lowest_trained(p->model);
+	const int64_t lowest = model_lowest_trained(p->model);
 	enum status st = begin_span(r, true, err);
 
 	for (int64_t i = p->model->shape.layers - 1; !st && i >= lowest; i--) {
 		bool input_wanted = i > lowest || p->model->embed.grad.rows;
 
-		st = slots_use(p->model, p->back, i, i > lowest ? i - 1 : -1, err);
+		st = divided_use(p->model, p->back, i, i > lowest ? i - 1 : -1, err);
+		if (!st)
+			st = slots_use(p->model, p->back, i, i > lowest ? i - 1 : -1, err);
+		if (!st)
+			st = divided_layer(p->model, p->back, i, err);
 		if (!st)
 			st = inputs_backward(p, i, err);
 		if (!st)
@@ -417,18 +424,20 @@ static enum status layers_backward(void *arg, struct error *err)
 			st = inputs_done(p, i, err);
 		if (!st)
 			st = slots_done(p->model, p->back, i, err);
+		if (!st)
+			st = divided_layer_done(p->model, p->back, i, err);
 		if (!st && p->layer_done)
 			st = p->layer_done(p->layer_done_arg, i, err);
 	}
 	if (!st && p->model->embed.grad.rows)
 		st = p->back->ops->embed_bwd(p->back, p->batch, r->dx, p->model->embed.grad, err);
-	return st;
+	return st ? st : divided_end(p->model, p->back, err);
 }
 
 /* What the slots hold after the backward pass. */
 static void leave_backward(struct model *m)
 {
-	const int64_t lowest = lowest_trained(m);
+	const int64_t lowest = model_lowest_trained(m);
 
 	if (lowest < m->shape.layers)
 		slots_left(m, m->shape.layers - 1, lowest, true);
@@ -441,10 +450,12 @@ enum status model_backward(const struct pass *p, float grad_scale, double *loss_
 	enum status st;
 
 	if (!p->batch->targets)
-		return STATUS_OK;
+		return divided_empty_backward(p->model, p->back, err);
 	if (!dx.rows)
 		return error_set(err, STATUS_BUG, "a backward pass after one that is forward only");
-	st = p->back->ops->zero(p->back, dx, err);
+	st = divided_begin(p->model, p->back, err);
+	if (!st)
+		st = p->back->ops->zero(p->back, dx, err);
 	if (!st)
 		st = head_backward(p, grad_scale, dx, loss_sum, err);
 	run = span_run_of(p);

@@ -7,7 +7,7 @@ static bool layer_is_trained(const struct layer *l)
 	       linear_is_trained(&l->down) || l->norm1.grad.rows;
 }
 
-int64_t lowest_trained(const struct model *m)
+int64_t model_lowest_trained(const struct model *m)
 {
 	int64_t layer = 0;
 
@@ -27,7 +27,7 @@ static int slot_of(int64_t layer)
 static bool is_moved(const struct pass *p, int64_t layer)
 {
 	return p->saved->offload && !p->forward_only && layer + LANE_SLOTS < p->model->shape.layers &&
-	       layer >= lowest_trained(p->model);
+	       layer >= model_lowest_trained(p->model);
 }
 
 enum status inputs_place(const struct pass *p, int64_t layer, struct mat *x, struct error *err)

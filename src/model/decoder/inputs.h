@@ -9,8 +9,6 @@
 #define MODEL_DECODER_INPUTS_H
 #include "model/model.h"
 
-/* The lowest layer that the backward pass reaches; the number of layers if only the head is trained. */
-int64_t lowest_trained(const struct model *m);
 /* Allocates a layer's place in host memory and, for the first layers, the slots. Sets x->data and x->ld, of
  * which rows, cols and dtype are given. To be called for every layer, in ascending order. */
 enum status inputs_place(const struct pass *p, int64_t layer, struct mat *x, struct error *err);

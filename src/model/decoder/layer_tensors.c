@@ -126,10 +126,14 @@ static enum status place(struct model *m, struct backend *back, struct weight *w
 	whole = *param;
 	whole.rows = rows;
 	whole.cols = cols;
-	w->master = params_view(m->params.loading.rows ? &m->params.loading : &m->params.master, &whole);
 	if (!m->inference)
-		w->grad = params_view(&m->params.grad, &whole);
-	w->w = m->params.live.rows ? params_view(&m->params.live, &whole) : w->master;
+		w->grad = m->divided.gradient ? divided_grad(&m->divided, &m->params, &whole)
+					      : params_view(&m->params.grad, &whole);
+	w->master = params_load_apart(&m->params) ? w->grad : params_view(&m->params.master, &whole);
+	if (m->divided.weights)
+		w->w = divided_weight(&m->divided, &m->params, &whole);
+	else
+		w->w = m->params.live.rows ? params_view(&m->params.live, &whole) : w->master;
 	return STATUS_OK;
 }
 
@@ -218,10 +222,38 @@ static enum status place_stored(struct model *m, struct backend *back, int64_t l
 					      .nested = m->storage.nested}};
 		if (back->kind == BACKEND_GPU)
 			st = bnb4_kernels_check(t[i].rows, t[i].cols, err);
-		if (!st)
+		if (!st && m->divided.base)
+			bnb4_place(&s->bnb4, divided_base_take(&m->divided, layer, stored_bytes(s)));
+		else if (!st)
 			st = stored_place(s, back->arena, name, err);
 	}
 	return st;
+}
+
+/* A linear layer whose W is gathered from all ranks. */
+static void place_gathered(struct model *m, const struct backend *back, int64_t layer, struct linear *l)
+{
+	struct mat w = {.rows = l->out, .cols = l->in, .ld = l->in, .dtype = back->dtype};
+
+	w.data = divided_base_take(&m->divided, layer, dtype_bytes(w.dtype, (uint64_t)(w.rows * w.cols)));
+	l->w = (struct weight){.w = w};
+}
+
+uint64_t tensors_base_bytes(const struct model *m, const struct backend *back)
+{
+	struct layer_tensor t[LAYER_TENSOR_COUNT];
+	uint64_t bytes = 0;
+
+	layer_tensors(&m->shape, t);
+	for (int i = 0; i < LAYER_TENSOR_COUNT; i++) {
+		const struct linear *l = layer_linear_of(&m->layer[0], &t[i]);
+
+		if (l && !storage_is_resident(&m->storage))
+			bytes += divided_base_room(bnb4_bytes(t[i].rows, t[i].cols, m->storage.nested));
+		else if (l && !t[i].begin)
+			bytes += divided_base_room(dtype_bytes(back->dtype, (uint64_t)(l->out * l->in)));
+	}
+	return bytes;
 }
 
 /* Parts of one weight are adjacent in the table; the first one begins at 0. */
@@ -245,6 +277,10 @@ static enum status place_layer(struct model *m, struct backend *back, int64_t la
 		tensor_name(name, layer, t[i].name);
 		if (!storage_is_resident(&m->storage) && map) {
 			st = place_stored(m, back, layer, map, t, i, err);
+			continue;
+		}
+		if (m->divided.base && map) {
+			place_gathered(m, back, layer, map);
 			continue;
 		}
 		if (m->extended && map && map->adapters) {

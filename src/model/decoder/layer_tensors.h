@@ -63,6 +63,8 @@ void lora_name(char out[PARAM_NAME], int64_t layer, enum peft_target target, cha
 #define NAME_NORM "model.norm.weight"
 #define NAME_HEAD "lm_head.weight"
 
+/* Bytes of a layer's frozen linear layers as they are stored, each tensor aligned. */
+uint64_t tensors_base_bytes(const struct model *m, const struct backend *back);
 /* Places everything that stays in memory, according to the table of trained parameters. */
 enum status tensors_place(struct model *m, struct backend *back, struct error *err);
 #endif

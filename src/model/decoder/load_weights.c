@@ -31,18 +31,50 @@ static enum status load_numbers(const struct model *m, struct backend *back, con
 			    : weights_load_to(from->weights, back, slots, count, err);
 }
 
+/* Tensors of all layers, or of none. */
+enum { ALL = -2, ENDS = -1 };
+
+/* Keeps those of one layer. */
+static size_t choose(struct weights_slot *slots, const struct named *names, size_t count, int64_t layer)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (names[i].layer == layer)
+			slots[kept++] = slots[i];
+	return kept;
+}
+
 static enum status load_resident(const struct model *m, struct backend *back, const struct model_source *from,
-				 struct error *err)
+				 int64_t layer, struct error *err)
 {
 	struct weights_slot *slots = NULL;
 	struct named *names = NULL;
 	size_t count = 0;
 	enum status st = model_weight_slots(m, &slots, &names, &count, err);
 
-	if (!st)
+	if (!st && layer != ALL)
+		count = choose(slots, names, count, layer);
+	if (!st && count)
 		st = load_numbers(m, back, from, slots, count, err);
 	free(slots);
 	free(names);
+	return st;
+}
+
+/* The gradient's memory holds one layer at a time, of which the rank keeps its range. */
+static enum status load_divided(struct model *m, struct backend *back, const struct model_source *from,
+				struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (int64_t layer = ENDS; layer < m->shape.layers && !st; layer++) {
+		st = load_resident(m, back, from, layer, err);
+		if (!st)
+			st = divided_loaded(m, back, layer, err);
+	}
+	if (from->weights)
+		weights_forget(from->weights);
 	return st;
 }
 
@@ -179,10 +211,15 @@ static enum status load_layer(const struct model *m, struct backend *back, const
 enum status model_load(struct model *m, struct backend *back, const struct model_source *from,
 		       struct error *err)
 {
-	enum status st = load_resident(m, back, from, err);
+	const bool by_layer =
+		(m->params.shards.master && m->divided.gradient) || (m->divided.base && !m->slots.count);
+	enum status st = by_layer ? load_divided(m, back, from, err) : load_resident(m, back, from, ALL, err);
 
-	for (int64_t i = 0; !st && i < m->shape.layers; i++)
+	for (int64_t i = 0; !st && i < m->shape.layers; i++) {
 		st = load_layer(m, back, from, i, err);
+		if (!st && m->slots.count && m->divided.base)
+			st = divided_loaded(m, back, i, err);
+	}
 	if (!storage_is_resident(&m->storage) && from->weights)
 		weights_forget(from->weights);
 	return st;

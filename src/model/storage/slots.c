@@ -171,7 +171,13 @@ enum status slots_use(struct model *m, struct backend *back, int64_t layer, int6
 
 	if (!s->used)
 		return STATUS_OK;
-	if (reads(m, layer))
+	if (m->divided.base) { /* a fill follows the wait for the layer's bytes, and the next ones are on
+				  their way */
+		if (reads(m, layer) && !holds(s, layer))
+			st = back->ops->slot_free(back, slots_of(s, layer), err);
+		next = -1;
+	}
+	if (!st && reads(m, layer))
 		st = use(m, back, layer, err);
 	if (!st && reads(m, next) && slots_of(s, next) != slots_of(s, layer) && !holds(s, next))
 		st = fill(m, back, next, err);

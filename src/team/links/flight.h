@@ -16,6 +16,7 @@ struct team_board;
 /* clang-format off */
 #define TEAM_FLIGHTS(X) \
 	X(NONE, "nothing") X(JOIN, "start of the library") X(ALL_REDUCE, "all-reduce of the gradient") \
+	X(REDUCE_SCATTER, "reduce-scatter of the gradient") X(ALL_GATHER, "all-gather of the weights") \
 	X(BROADCAST, "broadcast of the parameters") X(GATHER, "gather of the ranks' figures") X(SHARE, "broadcast of rank 0's state")
 /* clang-format on */
 #define X(name, text) TEAM_FLIGHT_##name,
@@ -27,7 +28,7 @@ enum { TEAM_FLIGHT_ENTRIES = 64, TEAM_FLIGHT_NO_LAYER = -1 };
 struct team_flight_entry {
 	_Atomic uint64_t number, bytes, asked_ns, begun_ns, ended_ns; /* CLOCK_MONOTONIC; 0: not yet */
 	_Atomic uint32_t kind;
-	_Atomic int32_t layer; /* lowest layer whose gradient it sums; TEAM_FLIGHT_NO_LAYER: all */
+	_Atomic int32_t layer; /* lowest layer whose gradient or weights it has; TEAM_FLIGHT_NO_LAYER: all */
 };
 /* Facts about the rank's GPU that only its supervisor reads; 0: not known. */
 /* clang-format off */

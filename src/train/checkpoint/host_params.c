@@ -56,6 +56,14 @@ static uint64_t complete_bytes(const struct params *p)
 	return bytes;
 }
 
+/* Ranks divide the states (ZeRO): rank 0 has room for complete ones, which train/run/divided.c fills. */
+static uint64_t divided_bytes(const struct params *p)
+{
+	const struct params whole = params_whole(p);
+
+	return p->shards.rank ? 0 : complete_bytes(&whole);
+}
+
 /* Whether the copies are complete states. */
 static bool is_complete(bool gpu, const struct host_part *part)
 {
@@ -64,6 +72,8 @@ static bool is_complete(bool gpu, const struct host_part *part)
 
 uint64_t host_params_bytes(const struct params *p, bool gpu, const struct host_part *part)
 {
+	if (p->border)
+		return divided_bytes(p);
 	if (is_complete(gpu, part))
 		return complete_bytes(p);
 	return part ? shard_bytes(p, part->begin, part->end) : 0;
@@ -93,14 +103,22 @@ static void place(struct host_params *m, const struct params *p, bool gpu, const
 		shard_view(&m->shard, &m->taken, begin, end);
 }
 
+static void place_divided(struct host_params *m, const struct params *p)
+{
+	m->params = params_whole(p);
+	if (m->memory)
+		point(&m->params, m->memory);
+	m->taken = m->params;
+}
+
 enum status host_params_create(struct host_params *m, const struct params *p, const struct backend *back,
 			       const struct host_part *part, struct error *err)
 {
 	const bool gpu = back->kind == BACKEND_GPU;
 	const uint64_t bytes = host_params_bytes(p, gpu, part);
 
-	*m = (struct host_params){.params = *p, .taken = *p};
-	m->copies = (gpu && p->length) || part;
+	*m = (struct host_params){.params = *p, .taken = *p, .divided = p->border};
+	m->copies = (gpu && p->length) || part || m->divided;
 	m->lent = !m->copies || p->offloaded;
 	m->takes_all = !part || (part->first && part->adapter);
 	if (bytes) {
@@ -111,7 +129,10 @@ enum status host_params_create(struct host_params *m, const struct params *p, co
 				"%.3g GB of host memory, for checkpoints of the trained parameters",
 				(double)bytes * 1e-9);
 	}
-	place(m, p, gpu, part);
+	if (m->divided)
+		place_divided(m, p);
+	else
+		place(m, p, gpu, part);
 	return STATUS_OK;
 }
 
@@ -164,7 +185,7 @@ enum status host_params_get(struct host_params *m, const struct params *p, struc
 {
 	enum status st = wait_for_copies(p, back, err);
 
-	return !st && back->kind == BACKEND_GPU && m->memory
+	return !st && back->kind == BACKEND_GPU && m->memory && !m->divided
 		       ? copy_states(&m->params, p, back, get_state, err)
 		       : st;
 }
@@ -173,7 +194,8 @@ enum status host_params_mark(const struct host_params *m, struct backend *back, 
 {
 	enum status st = wait_for_copies(&m->params, back, err);
 
-	return !st && m->copies && back->kind == BACKEND_GPU ? gpu_backend_mark(back, err) : st;
+	return !st && m->copies && !m->divided && back->kind == BACKEND_GPU ? gpu_backend_mark(back, err)
+									    : st;
 }
 
 static enum status take_state(struct backend *back, const struct mat *from, void *to, struct error *err)
@@ -190,7 +212,7 @@ enum status host_params_take(struct host_params *m, const struct params *p, stru
 	struct shard from;
 	enum status st = STATUS_OK;
 
-	if (!m->copies)
+	if (!m->copies || m->divided)
 		return STATUS_OK;
 	if (m->takes_all)
 		return copy_states(&m->taken, p, back, take_state, err);
@@ -205,16 +227,16 @@ enum status host_params_put_live(const struct params *p, struct backend *back, s
 {
 	enum status st;
 
-	if (!p->loading.rows)
+	if (!params_state_offloaded(p, PARAMS_STATE_master))
 		return STATUS_OK;
-	st = back->ops->put(back, p->loading, p->master.data, err);
-	return st ? st : back->ops->convert(back, p->loading, p->live, err);
+	st = back->ops->put(back, p->grad, p->master.data, err);
+	return st ? st : back->ops->convert(back, p->grad, p->live, err);
 }
 
 enum status host_params_put(const struct host_params *m, const struct params *p, struct backend *back,
 			    struct error *err)
 {
-	enum status st = back->kind == BACKEND_GPU && m->memory
+	enum status st = back->kind == BACKEND_GPU && m->memory && !m->divided
 				 ? copy_states(&m->params, p, back, put_state, err)
 				 : STATUS_OK;
 

@@ -26,6 +26,9 @@ struct host_params {
 	bool lent;	/* the optimizer changes some of them in place: no copies, or offloaded states */
 	bool takes_all; /* it copies complete states, not only the shard */
 	void *memory;	/* owned memory of the copies; NULL: none */
+	/* Ranks divide the states (ZeRO). Rank 0 has copies of complete ones, which train/run/divided.c
+	 * fills. The functions below that copy have no effect. */
+	bool divided;
 };
 
 /* Bytes of the copies, which offloaded states do not have. `part` NULL: one rank, which has copies only of a

@@ -323,10 +323,4 @@ void config_settle(struct config *c)
 			"all micro-batches\n",
 			place->file, place->line, t->dataloader_num_workers);
 	}
-	place = config_place(c, "training", "zero_stage");
-	if (t->zero_stage)
-		text_addf(&c->notes,
-			  "%s:%d: training: zero_stage: %u has no effect, because each rank holds all "
-			  "weights, gradients and moments\n",
-			  place->file, place->line, t->zero_stage);
 }

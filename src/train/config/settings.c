@@ -175,8 +175,8 @@ static const struct opt training_rows[] = {
 	ROW(seed, .preset = "42",
 	    .help = "seed of the adapters' initial values, the order of rows and dropout"),
 	ROW(zero_stage, .preset = "0", .min = 0, .max = 3,
-	    .help = "DeepSpeed's setting; reported and otherwise ignored, because each rank holds the "
-		    "whole model"),
+	    .help = "what several ranks divide, as in DeepSpeed. 0: nothing. 1: the optimizer's states. 2: also the "
+		    "gradient. 3: also the weights. Adapters and their gradient are small and stay whole"),
 };
 #undef ROW
 

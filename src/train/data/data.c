@@ -215,6 +215,7 @@ struct data_step data_step(const struct data *d, uint64_t step)
 
 	prefetch_step(d->train.feed, step, &s, &ignored);
 	return (struct data_step){.micro_batches = s.micro_batches,
+				  .micro_most = s.micro_most,
 				  .targets = s.size.targets,
 				  .tokens = s.size.tokens,
 				  .rows = s.size.rows,

@@ -29,6 +29,7 @@ uint64_t data_steps(const struct data *d);
 
 struct data_step {
 	uint64_t micro_batches;		/* of this rank */
+	uint64_t micro_most;		/* of the rank that has most */
 	uint64_t targets, tokens, rows; /* of all ranks */
 	uint64_t packs;			/* of all ranks */
 	uint64_t first_pack, own_packs; /* this rank's part of them */

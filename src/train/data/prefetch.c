@@ -168,6 +168,7 @@ enum status prefetch_step(struct prefetch *f, uint64_t step, struct prefetch_ste
 		const struct sampler_span mine = sampler_rank(&f->sampler, span);
 
 		*out = (struct prefetch_step){.micro_batches = sampler_micros(&f->sampler, span),
+					      .micro_most = sampler_micros_most(&f->sampler, span),
 					      .size = pack_batch_size(f->t, e, span),
 					      .packs = span.last - span.first,
 					      .first = mine.first - span.first,

@@ -8,6 +8,7 @@
 struct prefetch;
 struct prefetch_step {
 	uint64_t micro_batches;	     /* of this rank */
+	uint64_t micro_most;	     /* of the rank that has most */
 	struct pack_batch_size size; /* sum over all ranks */
 	uint64_t packs;		     /* of all ranks */
 	uint64_t first, own;	     /* number of this rank's first pack among them; number of its packs */

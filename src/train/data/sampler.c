@@ -142,6 +142,19 @@ uint64_t sampler_micros(const struct sampler *s, struct sampler_span step)
 	return (own.last - own.first + s->packs_per_micro - 1) / s->packs_per_micro;
 }
 
+uint64_t sampler_micros_most(const struct sampler *s, struct sampler_span step)
+{
+	struct sampler one = *s;
+	uint64_t most = 0;
+
+	for (one.rank = 0; one.rank < s->world; one.rank++) {
+		const uint64_t micros = sampler_micros(&one, step);
+
+		most = micros > most ? micros : most;
+	}
+	return most;
+}
+
 struct sampler_span sampler_micro(const struct sampler *s, struct sampler_span step, uint64_t micro)
 {
 	const struct sampler_span own = sampler_rank(s, step);

@@ -41,6 +41,8 @@ struct sampler_span sampler_step(const struct sampler *s, const struct sampler_e
 struct sampler_span sampler_rank(const struct sampler *s, struct sampler_span step);
 /* This rank's micro-batches of the step. Ranks may have different numbers. */
 uint64_t sampler_micros(const struct sampler *s, struct sampler_span step);
+/* Those of the rank that has most. */
+uint64_t sampler_micros_most(const struct sampler *s, struct sampler_span step);
 /* This rank's packs of a micro-batch; empty beyond its last one. */
 struct sampler_span sampler_micro(const struct sampler *s, struct sampler_span step, uint64_t micro);
 #endif

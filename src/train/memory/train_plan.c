@@ -175,13 +175,20 @@ static void add_comm(struct text *out, const struct planning *p)
 	text_addf(out, "\ncommunication of a step: %u ranks on %u node%s, %llu sequences of all ranks\n",
 		  p->mesh.size, p->links->nodes, p->links->nodes == 1 ? "" : "s",
 		  (unsigned long long)p->mesh.packs);
-	text_addf(out, "  %-12s %12.0f  %s\n", "all-reduces", p->comm.calls,
-		  p->comm.calls > 1 ? "of parts of the gradient, beside the backward pass"
-				    : "of the gradient, after the last micro-batch");
-	add_line(out, "gradient", p->comm.bytes, "B",
-		 mesh_travels(&p->c) == DTYPE_BF16
-			 ? "in BF16; each rank sends and receives nearly twice as much"
-			 : "in float32; each rank sends and receives nearly twice as much");
+	if (p->s.model->shards.ranks) {
+		text_addf(out, "  %-12s %12.0f  zero_stage: %u\n", "collectives", p->comm.calls,
+			  p->s.model->shards.stage);
+		add_line(out, "bytes", p->comm.bytes, "B",
+			 "of gradients and weights; each rank sends and receives nearly as much");
+	} else {
+		text_addf(out, "  %-12s %12.0f  %s\n", "all-reduces", p->comm.calls,
+			  p->comm.calls > 1 ? "of parts of the gradient, beside the backward pass"
+					    : "of the gradient, after the last micro-batch");
+		add_line(out, "gradient", p->comm.bytes, "B",
+			 mesh_travels(&p->c) == DTYPE_BF16
+				 ? "in BF16; each rank sends and receives nearly twice as much"
+				 : "in float32; each rank sends and receives nearly twice as much");
+	}
 	if (p->comm.planned_s > 0)
 		add_line(out, "time", p->comm.planned_s, "s", "at the given rates, if nothing hides it");
 	else
@@ -220,8 +227,10 @@ static enum status plan_comm(struct planning *p, struct error *err)
 	if (!c)
 		return st;
 	c->travels = mesh_travels(&p->c);
-	st = buckets_sum(&p->s.buckets, c, &p->s.model->params.grad, -1, err);
+	stepper_join(&p->s, c);
+	st = stepper_plan_comm(&p->s, p->mesh.micros, err);
 	p->comm = c->count;
+	stepper_join(&p->s, NULL);
 	c->ops->close(c);
 	return st;
 }

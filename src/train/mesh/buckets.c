@@ -17,6 +17,26 @@ size_t buckets_layer_begin(const struct params *p, int64_t layer)
 	return begin;
 }
 
+/* The borders of all ranks' ranges, as numbers of elements of each bucket. */
+static enum status make_borders(struct buckets *b, const struct params *p, struct error *err)
+{
+	const size_t ends = (size_t)p->shards.ranks + 1;
+
+	if (!p->border)
+		return STATUS_OK;
+	b->borders = calloc(b->count * ends + 1, sizeof(*b->borders));
+	if (!b->borders)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for the ranges of %zu buckets", b->count);
+	for (size_t i = 0; i < b->count; i++) {
+		struct bucket *one = &b->list[i];
+
+		params_borders(p, one->first, one->last, b->borders + i * ends);
+		one->border = b->borders + i * ends;
+	}
+	return STATUS_OK;
+}
+
 enum status buckets_make(struct buckets *b, const struct params *p, int64_t layers, double bytes,
 			 struct error *err)
 {
@@ -36,12 +56,13 @@ enum status buckets_make(struct buckets *b, const struct params *p, int64_t laye
 	}
 	if (end) /* with the embedding, whose gradient comes last */
 		b->list[b->count++] = (struct bucket){.last = end, .layer = -1};
-	return STATUS_OK;
+	return make_borders(b, p, err);
 }
 
 void buckets_release(struct buckets *b)
 {
 	free(b->list);
+	free(b->borders);
 	*b = (struct buckets){0};
 }
 
@@ -58,7 +79,8 @@ enum status buckets_sum(struct buckets *b, struct comm *c, const struct mat *gra
 		if (grad->data) /* NULL while planning */
 			part.data = (char *)grad->data + dtype_bytes(grad->dtype, one->first);
 		c->layer = b->count > 1 ? one->layer : -1;
-		st = c->ops->all_reduce(c, part, err);
+		st = one->border ? c->ops->reduce_scatter(c, part, one->border, err)
+				 : c->ops->all_reduce(c, part, err);
 	}
 	return st;
 }

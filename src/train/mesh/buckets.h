@@ -2,7 +2,8 @@
 /*
  * Parts of the gradient in the order in which a backward pass completes them, from the last layer to the
  * first. The sum of a part over the ranks begins as soon as it is complete, beside the rest of the pass. The
- * parts are the same on all ranks, also on one that computes nothing in a step.
+ * parts are the same on all ranks, also on one that computes nothing in a step. If ranks divide the vector,
+ * each gets the sum of its range alone.
  */
 #ifndef TRAIN_MESH_BUCKETS_H
 #define TRAIN_MESH_BUCKETS_H
@@ -10,12 +11,14 @@
 #include "model/params.h"
 
 struct bucket {
-	size_t first, last; /* elements [first, last) of the flat vector */
-	int64_t layer;	    /* complete when its backward pass has run; -1: when the whole pass has */
+	size_t first, last;   /* elements [first, last) of the flat vector */
+	int64_t layer;	      /* complete when its backward pass has run; -1: when the whole pass has */
+	const size_t *border; /* if ranks divide the vector: their ranges in this part; else NULL */
 };
 struct buckets {
 	struct bucket *list;
 	size_t count, begun; /* begun: number of buckets whose sum has begun in this step */
+	size_t *borders;     /* owned memory of those of the buckets */
 };
 
 /* The first element of a layer's parameters; the vector's length if none of them is trained. */

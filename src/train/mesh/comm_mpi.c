@@ -15,13 +15,25 @@
 /* PIECE: numbers of a sum that travel at once. */
 enum { QUEUE = 64, PIECE = 1 << 20, SHARE_AT_ONCE = 1 << 26 };
 
-enum task_kind { TASK_JOIN, TASK_SUM, TASK_BROADCAST, TASK_GATHER, TASK_SHARE, TASK_CLOSE };
+enum task_kind {
+	TASK_JOIN,
+	TASK_SUM,
+	TASK_SCATTER,
+	TASK_COLLECT,
+	TASK_BROADCAST,
+	TASK_GATHER,
+	TASK_SHARE,
+	TASK_CLOSE
+};
 struct task {
 	enum task_kind kind;
 	void *data;
-	const void *mine; /* GATHER */
-	size_t count;	  /* numbers (F32) or bytes */
-	bool bf16;	  /* SUM: the type that travels */
+	const void *mine;     /* GATHER */
+	size_t count;	      /* numbers (F32) or bytes */
+	bool bf16;	      /* SUM: the type that travels */
+	const size_t *border; /* SCATTER, COLLECT: [ranks + 1] numbers */
+	size_t width;	      /* COLLECT: bytes of a number */
+	uint32_t type;	      /* enum dtype + 1; 0: bytes of the host */
 };
 
 struct comm_mpi {
@@ -40,11 +52,12 @@ struct comm_mpi {
 /* -- the thread that owns MPI -- */
 
 static enum status call(struct comm_mpi *m, uint32_t what, uint32_t type, const void *send, void *receive,
-			uint64_t count, struct error *err)
+			uint64_t count, unsigned root, struct error *err)
 {
 	const struct mpi_plugin_call c = {.what = what,
 					  .type = type,
 					  .op = MPI_PLUGIN_SUM,
+					  .root = root,
 					  .in_place = !send,
 					  .count = count,
 					  .send = send,
@@ -63,11 +76,11 @@ static enum status sum_piece(struct comm_mpi *m, float *x, size_t count, struct 
 
 	memcpy(m->send, x, count * sizeof(*x));
 	memset(m->send + count, 0, (block * size - count) * sizeof(*x));
-	st = call(m, MPI_PLUGIN_ALL_TO_ALL, MPI_PLUGIN_F32, m->send, m->receive, block, err);
+	st = call(m, MPI_PLUGIN_ALL_TO_ALL, MPI_PLUGIN_F32, m->send, m->receive, block, 0, err);
 	if (st)
 		return st;
 	tree_sum_blocks(m->receive, size, block);
-	st = call(m, MPI_PLUGIN_ALL_GATHER, MPI_PLUGIN_F32, m->receive, m->send, block, err);
+	st = call(m, MPI_PLUGIN_ALL_GATHER, MPI_PLUGIN_F32, m->receive, m->send, block, 0, err);
 	if (!st)
 		memcpy(x, m->send, count * sizeof(*x));
 	return st;
@@ -84,13 +97,13 @@ static enum status sum_piece_bf16(struct comm_mpi *m, float *x, size_t count, st
 
 	dtype_pack(DTYPE_BF16, x, send, count);
 	memset(send + count, 0, (padded - count) * sizeof(*send));
-	st = call(m, MPI_PLUGIN_ALL_TO_ALL, MPI_PLUGIN_U8, send, came, block * sizeof(*send), err);
+	st = call(m, MPI_PLUGIN_ALL_TO_ALL, MPI_PLUGIN_U8, send, came, block * sizeof(*send), 0, err);
 	if (st)
 		return st;
 	dtype_unpack(DTYPE_BF16, came, m->receive, padded);
 	tree_sum_blocks(m->receive, size, block);
 	dtype_pack(DTYPE_BF16, m->receive, send, block);
-	st = call(m, MPI_PLUGIN_ALL_GATHER, MPI_PLUGIN_U8, send, came, block * sizeof(*send), err);
+	st = call(m, MPI_PLUGIN_ALL_GATHER, MPI_PLUGIN_U8, send, came, block * sizeof(*send), 0, err);
 	if (!st)
 		dtype_unpack(DTYPE_BF16, came, x, count);
 	return st;
@@ -108,14 +121,78 @@ static enum status sum(struct comm_mpi *m, const struct task *t, struct error *e
 	return st;
 }
 
-static enum status share(struct comm_mpi *m, char *bytes, size_t count, struct error *err)
+static size_t range_of(const size_t *border, unsigned rank)
+{
+	return border[rank + 1] - border[rank];
+}
+
+static size_t longest_of(const struct comm_mpi *m, const size_t *border)
+{
+	size_t most = 0;
+
+	for (unsigned r = 0; r < m->comm.size; r++)
+		most = range_of(border, r) > most ? range_of(border, r) : most;
+	return most;
+}
+
+/* Numbers [at, at + block) of every range: an all-to-all brings those of this rank's range. */
+static enum status scatter_piece(struct comm_mpi *m, float *x, const size_t *border, size_t at, size_t block,
+				 struct error *err)
+{
+	const unsigned size = m->comm.size, own = m->comm.rank;
+	enum status st;
+
+	memset(m->send, 0, block * size * sizeof(*x));
+	for (unsigned r = 0; r < size; r++) {
+		const size_t count = range_of(border, r), rest = count > at ? count - at : 0;
+
+		if (rest)
+			memcpy(m->send + r * block, x + border[r] + at,
+			       (rest < block ? rest : block) * sizeof(*x));
+	}
+	st = call(m, MPI_PLUGIN_ALL_TO_ALL, MPI_PLUGIN_F32, m->send, m->receive, block, 0, err);
+	if (st || range_of(border, own) <= at)
+		return st;
+	tree_sum_blocks(m->receive, size, block);
+	memcpy(x + border[own] + at, m->receive,
+	       (range_of(border, own) - at < block ? range_of(border, own) - at : block) * sizeof(*x));
+	return STATUS_OK;
+}
+
+/* Blocks of an all-to-all are equal. If the ranges are so unequal that padding costs more than a sum for all
+ * ranks, that one runs. Its bits are the same. */
+static enum status scatter(struct comm_mpi *m, const struct task *t, struct error *err)
+{
+	const size_t longest = longest_of(m, t->border), piece = PIECE / m->comm.size;
+	enum status st = STATUS_OK;
+
+	if (longest * m->comm.size > 2 * t->count)
+		return sum(m, t, err);
+	for (size_t at = 0, n; at < longest && !st; at += n) {
+		n = longest - at < piece ? longest - at : piece;
+		st = scatter_piece(m, t->data, t->border, at, n, err);
+	}
+	return st;
+}
+
+static enum status share(struct comm_mpi *m, char *bytes, size_t count, unsigned root, struct error *err)
 {
 	enum status st = STATUS_OK;
 
 	for (size_t at = 0, n; at < count && !st; at += n) {
 		n = count - at < SHARE_AT_ONCE ? count - at : SHARE_AT_ONCE;
-		st = call(m, MPI_PLUGIN_BROADCAST, MPI_PLUGIN_U8, NULL, bytes + at, n, err);
+		st = call(m, MPI_PLUGIN_BROADCAST, MPI_PLUGIN_U8, NULL, bytes + at, n, root, err);
 	}
+	return st;
+}
+
+static enum status collect(struct comm_mpi *m, const struct task *t, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (unsigned r = 0; r < m->comm.size && !st; r++)
+		st = share(m, (char *)t->data + t->border[r] * t->width, range_of(t->border, r) * t->width, r,
+			   err);
 	return st;
 }
 
@@ -135,12 +212,16 @@ static enum status run(struct comm_mpi *m, const struct task *t, struct error *e
 		return join(m, err);
 	case TASK_SUM:
 		return sum(m, t, err);
+	case TASK_SCATTER:
+		return scatter(m, t, err);
+	case TASK_COLLECT:
+		return collect(m, t, err);
 	case TASK_BROADCAST:
-		return share(m, t->data, t->count * sizeof(float), err);
+		return share(m, t->data, t->count * sizeof(float), 0, err);
 	case TASK_GATHER:
-		return call(m, MPI_PLUGIN_ALL_GATHER, MPI_PLUGIN_U8, t->mine, t->data, t->count, err);
+		return call(m, MPI_PLUGIN_ALL_GATHER, MPI_PLUGIN_U8, t->mine, t->data, t->count, 0, err);
 	case TASK_SHARE:
-		return share(m, t->data, t->count, err);
+		return share(m, t->data, t->count, 0, err);
 	case TASK_CLOSE:
 		break;
 	}
@@ -202,26 +283,35 @@ static enum status await(struct comm_mpi *m, bool all, struct error *err)
 }
 
 static const enum team_flight_kind record_kinds[] = {
-	[TASK_JOIN] = TEAM_FLIGHT_JOIN,		  [TASK_SUM] = TEAM_FLIGHT_ALL_REDUCE,
-	[TASK_BROADCAST] = TEAM_FLIGHT_BROADCAST, [TASK_GATHER] = TEAM_FLIGHT_GATHER,
+	[TASK_JOIN] = TEAM_FLIGHT_JOIN,
+	[TASK_SUM] = TEAM_FLIGHT_ALL_REDUCE,
+	[TASK_SCATTER] = TEAM_FLIGHT_REDUCE_SCATTER,
+	[TASK_COLLECT] = TEAM_FLIGHT_ALL_GATHER,
+	[TASK_BROADCAST] = TEAM_FLIGHT_BROADCAST,
+	[TASK_GATHER] = TEAM_FLIGHT_GATHER,
 	[TASK_SHARE] = TEAM_FLIGHT_SHARE,
 };
 
 static uint64_t bytes_of(const struct task *t)
 {
-	return t->count * (t->bf16					      ? sizeof(uint16_t)
-			   : t->kind == TASK_SUM || t->kind == TASK_BROADCAST ? sizeof(float)
-									      : 1);
+	switch (t->kind) {
+	case TASK_SUM:
+		return t->count * (t->bf16 ? sizeof(uint16_t) : sizeof(float));
+	case TASK_SCATTER:
+	case TASK_BROADCAST:
+		return t->count * sizeof(float);
+	case TASK_COLLECT:
+		return t->count * t->width;
+	default:
+		return t->count;
+	}
 }
 
 /* Compares the collective between the ranks, which may wait for a rank that has not begun the part. The first
  * one makes MPI itself, so it is entered unseen. */
 static enum status compare(struct comm_mpi *m, const struct task *t, struct error *err)
 {
-	const struct collective c = {.kind = record_kinds[t->kind],
-				     .type = t->kind == TASK_SUM || t->kind == TASK_BROADCAST ? DTYPE_F32 + 1
-											      : 0,
-				     .bytes = bytes_of(t)};
+	const struct collective c = {.kind = record_kinds[t->kind], .type = t->type, .bytes = bytes_of(t)};
 
 	const uint64_t began = clock_now_ns(clock_monotonic());
 	enum status st;
@@ -253,28 +343,42 @@ static enum status ask(struct comm_mpi *m, const struct task *t, bool done, stru
 	return st;
 }
 
-static enum status begin(struct comm *c, enum task_kind kind, const struct mat *x, struct error *err)
+static enum status begin(struct comm *c, enum task_kind kind, const struct mat *x, const size_t *border,
+			 struct error *err)
 {
 	const struct task t = {.kind = kind,
 			       .data = x->data,
 			       .count = (size_t)(x->rows * x->cols),
-			       .bf16 = kind == TASK_SUM && c->travels == DTYPE_BF16};
+			       .bf16 = kind == TASK_SUM && c->travels == DTYPE_BF16,
+			       .border = border,
+			       .width = dtype_bytes(x->dtype, 1),
+			       .type = (uint32_t)x->dtype + 1};
 
-	if (x->dtype != DTYPE_F32 || x->rows != 1)
+	if ((x->dtype != DTYPE_F32 && kind != TASK_COLLECT) || x->rows != 1)
 		return error_set(err, STATUS_BUG, "collectives take one row of F32");
 	c->count.calls++;
 	c->count.bytes += (double)bytes_of(&t);
 	return ask(mpi_of(c), &t, false, err);
 }
 
+static enum status mpi_reduce_scatter(struct comm *c, struct mat x, const size_t *border, struct error *err)
+{
+	return begin(c, TASK_SCATTER, &x, border, err);
+}
+
+static enum status mpi_all_gather(struct comm *c, struct mat x, const size_t *border, struct error *err)
+{
+	return begin(c, TASK_COLLECT, &x, border, err);
+}
+
 static enum status mpi_all_reduce(struct comm *c, struct mat x, struct error *err)
 {
-	return begin(c, TASK_SUM, &x, err);
+	return begin(c, TASK_SUM, &x, NULL, err);
 }
 
 static enum status mpi_broadcast(struct comm *c, struct mat x, struct error *err)
 {
-	return begin(c, TASK_BROADCAST, &x, err);
+	return begin(c, TASK_BROADCAST, &x, NULL, err);
 }
 
 static enum status mpi_wait(struct comm *c, struct error *err)
@@ -337,6 +441,8 @@ static void mpi_close(struct comm *c)
 static const struct comm_ops mpi_ops = {
 	.name = "MPI",
 	.all_reduce = mpi_all_reduce,
+	.reduce_scatter = mpi_reduce_scatter,
+	.all_gather = mpi_all_gather,
 	.broadcast = mpi_broadcast,
 	.wait = mpi_wait,
 	.gather = mpi_gather,

@@ -133,6 +133,85 @@ static enum status nccl_broadcast(struct comm *c, struct mat x, struct error *er
 			  "ncclBroadcast", err);
 }
 
+/* Whether all ranks have ranges of this length. */
+static bool is_equal(const struct comm *c, const size_t *border, size_t length)
+{
+	for (unsigned r = 0; r < c->size; r++)
+		if (border[r + 1] - border[r] != length)
+			return false;
+	return true;
+}
+
+/* One reduction for each range that has elements, as one group. */
+static enum status reduce_each(const struct comm_nccl *n, float *x, const size_t *border, struct error *err)
+{
+	const struct nccl *call = team_nccl_table(n->team);
+	enum status st = check(n, call->group_start(), "ncclGroupStart", err), last;
+
+	if (st)
+		return st;
+	for (unsigned r = 0; r < n->comm.size && !st; r++)
+		if (border[r + 1] > border[r])
+			st = check(n,
+				   call->reduce(x + border[r], x + border[r], border[r + 1] - border[r],
+						ncclFloat32, ncclSum, (int)r, n->ranks->comm,
+						gpu_stream_raw(n->stream)),
+				   "ncclReduce", err);
+	last = check(n, call->group_end(), "ncclGroupEnd", st ? NULL : err);
+	return st ? st : last;
+}
+
+static enum status nccl_reduce_scatter(struct comm *c, struct mat x, const size_t *border, struct error *err)
+{
+	struct comm_nccl *n = nccl_of(c);
+	const struct nccl *call = team_nccl_table(n->team);
+	const size_t own = border[c->rank + 1] - border[c->rank];
+	float *data = x.data;
+	enum status st = begin(n, &x, x.dtype, TEAM_FLIGHT_REDUCE_SCATTER, err);
+
+	if (st || !is_equal(c, border, own))
+		return st ? st : reduce_each(n, data, border, err);
+	return check(n,
+		     call->reduce_scatter(data, data + border[c->rank], own, ncclFloat32, ncclSum,
+					  n->ranks->comm, gpu_stream_raw(n->stream)),
+		     "ncclReduceScatter", err);
+}
+
+static enum status broadcast_each(const struct comm_nccl *n, uint8_t *x, size_t width, const size_t *border,
+				  struct error *err)
+{
+	const struct nccl *call = team_nccl_table(n->team);
+	enum status st = check(n, call->group_start(), "ncclGroupStart", err), last;
+
+	if (st)
+		return st;
+	for (unsigned r = 0; r < n->comm.size && !st; r++)
+		if (border[r + 1] > border[r])
+			st = check(n,
+				   call->broadcast(x + border[r] * width, x + border[r] * width,
+						   (border[r + 1] - border[r]) * width, ncclInt8, (int)r,
+						   n->ranks->comm, gpu_stream_raw(n->stream)),
+				   "ncclBroadcast", err);
+	last = check(n, call->group_end(), "ncclGroupEnd", st ? NULL : err);
+	return st ? st : last;
+}
+
+static enum status nccl_all_gather(struct comm *c, struct mat x, const size_t *border, struct error *err)
+{
+	struct comm_nccl *n = nccl_of(c);
+	const struct nccl *call = team_nccl_table(n->team);
+	const size_t own = border[c->rank + 1] - border[c->rank], width = dtype_bytes(x.dtype, 1);
+	uint8_t *data = x.data;
+	enum status st = begin(n, &x, x.dtype, TEAM_FLIGHT_ALL_GATHER, err);
+
+	if (st || !is_equal(c, border, own))
+		return st ? st : broadcast_each(n, data, width, border, err);
+	return check(n,
+		     call->all_gather(data + border[c->rank] * width, data, own * width, ncclInt8,
+				      n->ranks->comm, gpu_stream_raw(n->stream)),
+		     "ncclAllGather", err);
+}
+
 static enum status nccl_wait(struct comm *c, struct error *err)
 {
 	struct comm_nccl *n = nccl_of(c);
@@ -221,6 +300,8 @@ static void nccl_close_comm(struct comm *c)
 static const struct comm_ops nccl_ops = {
 	.name = "NCCL",
 	.all_reduce = nccl_all_reduce,
+	.reduce_scatter = nccl_reduce_scatter,
+	.all_gather = nccl_all_gather,
 	.broadcast = nccl_broadcast,
 	.wait = nccl_wait,
 	.gather = nccl_gather,

@@ -136,6 +136,11 @@ enum status run_compare_inputs(struct train *t, const json_t *inputs, struct err
 enum status run_share_state(struct train *t, struct error *err);
 /* Gives rank 0's parameters and moments to all ranks. */
 enum status run_share_params(struct train *t, struct error *err);
+/* If ranks divide the states (ZeRO): brings them to rank 0's t->host_params, after its last checkpoint was
+ * written (divided.c). Otherwise no effect. */
+enum status run_collect(struct train *t, struct error *err);
+/* The reverse: rank 0's t->host_params to all, each its range. */
+enum status run_divide(struct train *t, struct error *err);
 /* Adds up the step over all ranks, and agrees on requests to stop. `loss`: in, of this rank. */
 enum status run_sum_step(struct train *t, struct step_figures *f, double *loss, struct error *err);
 /* After a step: keeps this rank's figures for the next step's sums. */

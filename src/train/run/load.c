@@ -174,12 +174,14 @@ static enum status load_checkpoint(struct train *t, struct error *err)
 	enum status st;
 
 	if (!t->state.step)
-		return STATUS_OK;
+		return stepper_gather(&t->stepper, err);
 	st = t->earlier.manifest ? checkpoint_load(&t->earlier, &t->host_params.params, err) : STATUS_OK;
 	if (!st && t->earlier.manifest)
 		st = host_params_put(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
 	if (!st)
 		st = run_share_params(t, err);
+	if (!st)
+		st = stepper_gather(&t->stepper, err);
 	if (!st && run_writes(t))
 		log_info(t->job->log, LOG_TOPIC_RUN, "resumes from %s", t->earlier.path);
 	checkpoint_found_release(&t->earlier);
@@ -331,6 +333,8 @@ static enum status open_copies(struct train *t, struct error *err)
 {
 	struct host_part part;
 
+	if (t->stepper.model->params.border) /* rank 0 collects the states of all and writes them */
+		t->saving.shared = false;
 	host_part_of(&part, &t->config, &t->stepper.model->params);
 	return host_params_create(&t->host_params, &t->stepper.model->params, &t->stepper.back,
 				  t->saving.shared ? &part : NULL, err);
@@ -349,12 +353,18 @@ static enum status open_device(struct train *t, struct error *err)
 
 	if (!st)
 		st = stepper_create(&t->stepper, &t->weights.shape, &t->config, cpu_backend_threads(), err);
-	if (!st && t->earlier.manifest)
-		st = checkpoint_fits(&t->earlier, &t->stepper.model->params, err);
+	if (!st && t->earlier.manifest) {
+		const struct params *p = &t->stepper.model->params;
+		const struct params whole = p->border ? params_whole(p) : *p;
+
+		st = checkpoint_fits(&t->earlier, &whole, err);
+	}
 	if (!st)
 		st = take_choices(t, err);
 	if (!st)
 		st = run_comm_device(t, err);
+	if (!st)
+		stepper_join(&t->stepper, t->comm);
 	return st ? st : open_copies(t, err);
 }
 

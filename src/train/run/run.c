@@ -84,10 +84,10 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	*f = (struct step_figures){.size = data_step(t->data, step),
 				   .rate = schedule_rate(&t->schedule, step)};
 	f->wait_s = clock_now_s() - t0; /* data_step may wait for the prefetch thread */
-	t->stepper.comm = t->comm;
 	if (t->comm)
 		t->comm->count = (struct comm_count){0};
-	st = comm_part(t->comm, "step", step + 1, 2 * f->size.packs + (f->size.targets > 0), err);
+	st = comm_part(t->comm, "step", step + 1,
+		       stepper_collectives(&t->stepper, f->size.packs, f->size.targets > 0), err);
 	if (!st)
 		st = stepper_begin(&t->stepper, err);
 	stepper_packs(&t->stepper, f->size.own_packs);
@@ -108,6 +108,8 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		if (!st)
 			st = run_emit_alive(t, err);
 	}
+	for (uint64_t i = f->size.micro_batches; i < f->size.micro_most && !st; i++)
+		st = stepper_idle(&t->stepper, true, err);
 	if (!st)
 		st = prefetch_next_step(t, &f->wait_s, err);
 	t1 = clock_now_s();
@@ -196,15 +198,23 @@ static void add_up(struct train *t, const struct step_figures *f)
 	t->overflows += f->part.overflows;
 }
 
-/* The losses of this rank's micro-batches of the held-out set. A request to stop leaves the rest out. */
+/* The losses of this rank's micro-batches of the held-out set. A request to stop leaves the rest out, except
+ * if the ranks divide the weights: then they all make the same number of passes. */
 static enum status evaluate_own(struct train *t, double *losses, struct error *err)
 {
+	const uint64_t count = data_eval_micros(t->data);
+	const bool all = t->stepper.model->divided.weights || t->stepper.model->divided.base;
 	struct error why = {0};
 	enum status st = STATUS_OK;
 
-	for (uint64_t i = t->mesh.rank; i < data_eval_micros(t->data) && !st && !*t->job->stop;
+	for (uint64_t i = t->mesh.rank; i - t->mesh.rank < count && !st && (all || !*t->job->stop);
 	     i += t->mesh.size) {
 		const struct batch *b;
+
+		if (i >= count) {
+			st = stepper_idle(&t->stepper, false, err);
+			continue;
+		}
 
 		st = data_eval(t->data, i, &b, err);
 		if (!st)
@@ -276,7 +286,10 @@ static bool due(uint64_t step, uint64_t every)
 static enum status save(struct train *t, bool wait, struct error *err)
 {
 	struct error why = {0};
-	enum status st = run_save(t, wait, &why);
+	enum status st = run_collect(t, &why);
+
+	if (!st)
+		st = run_save(t, wait, &why);
 
 	return st ? fails_at(t, "checkpoint after step", t->state.step, st, &why, err) : STATUS_OK;
 }
@@ -390,6 +403,8 @@ static enum status finish(struct train *t, struct error *err)
 			(unsigned long long)t->state.step, (unsigned long long)t->state.max_steps);
 	if (!st)
 		warn_if_no_better(t);
+	if (!st)
+		st = run_collect(t, err);
 	return st || !run_writes(t) ? st : run_export(t, err);
 }
 

@@ -15,27 +15,32 @@ struct optimiser optimiser_of(const struct config_training *t)
 	};
 }
 
-struct states states_of(struct params *p)
+/* The first element of the own range of a state. */
+static size_t first_of(const struct params *p, enum params_state which)
 {
-	struct states s = {0};
+	const bool whole = which == PARAMS_STATE_rest || (which == PARAMS_STATE_master && !p->shards.master);
 
-	for (int i = 0; i < PARAMS_STATE_COUNT; i++)
-		s.of[i] = *params_state(p, (enum params_state)i);
-	return s;
+	return whole ? 0 : params_part(p, 0, params_begin(p), which).count;
 }
 
-/* Elements [begin, begin + count) of a flat vector; absent if the vector is. */
-static struct mat part(const struct mat *flat, size_t begin, size_t count)
+struct states states_of(const struct params *p)
 {
-	struct mat m = flat->rows ? mat_cols(flat, (int64_t)begin, (int64_t)count) : *flat;
+	struct params all = *p;
+	struct states s = {0};
 
-	m.ld = m.cols;
-	return m;
+	for (int i = 0; i < PARAMS_STATE_COUNT; i++) {
+		s.of[i] = *params_state(&all, (enum params_state)i);
+		s.first[i] = first_of(p, (enum params_state)i);
+	}
+	return s;
 }
 
 static struct mat state_part(const struct states *s, enum params_state which, size_t begin, size_t count)
 {
-	return part(&s->of[which], begin - s->first[which], count);
+	struct mat m = mat_cols(&s->of[which], (int64_t)(begin - s->first[which]), (int64_t)count);
+
+	m.ld = m.cols;
+	return m;
 }
 
 /* The operands of elements [begin, end), which begin in entry `one`. */
@@ -46,7 +51,7 @@ static struct adamw_part part_of(const struct params *p, const struct states *s,
 	const bool codes = p->format.moments == MOMENTS_8BIT && !one->is_small;
 	const bool small = p->format.moments == MOMENTS_8BIT && one->is_small;
 	struct adamw_part out = {
-		.g = part(&p->grad, begin, count),
+		.g = params_cut(p, &p->grad, begin, count),
 		.w = state_part(s, PARAMS_STATE_master, begin, count),
 		.rest = s->of[PARAMS_STATE_rest].rows ? state_part(s, PARAMS_STATE_rest, begin, count)
 						      : (struct mat){0},
@@ -73,6 +78,29 @@ static struct adamw_part part_of(const struct params *p, const struct states *s,
 static size_t end_of_entry(const struct params *p, int i)
 {
 	return i + 1 < p->count ? p->table[i + 1].offset : p->length;
+}
+
+/* On a CPU in blocks of each tensor, so that the sum has the same order if ranks divide the vector: *squares
+ * then begins with the sum of the ranges before. */
+enum status optimiser_squares(struct backend *back, const struct params *p, double *squares,
+			      struct error *err)
+{
+	const size_t begin = params_begin(p), end = params_end(p);
+	enum status st = STATUS_OK;
+
+	if (back->kind == BACKEND_GPU)
+		return end > begin ? back->ops->reduce(back, params_cut(p, &p->grad, begin, end - begin),
+						       REDUCE_SUM_SQUARES, squares, err)
+				   : STATUS_OK;
+	for (int i = 0; i < p->count && !st; i++) {
+		const size_t first = p->table[i].offset > begin ? p->table[i].offset : begin;
+		const size_t last = end_of_entry(p, i) < end ? end_of_entry(p, i) : end;
+
+		if (first < last)
+			st = back->ops->reduce(back, params_cut(p, &p->grad, first, last - first),
+					       REDUCE_SUM_SQUARES, squares, err);
+	}
+	return st;
 }
 
 /* The last entry, from `first` on, that one call steps together with it: adjacent ones of equal decay.
@@ -126,12 +154,11 @@ struct adamw optimiser_adamw(const struct optimiser *o, double rate, uint64_t st
 	};
 }
 
-enum status optimiser_step(const struct optimiser *o, struct backend *back, struct params *p, double rate,
-			   uint64_t step, double *squares, struct error *err)
+enum status optimiser_step(const struct optimiser *o, struct backend *back, const struct params *p,
+			   double rate, uint64_t step, const double *squares, struct error *err)
 {
 	const struct adamw a = optimiser_adamw(o, rate, step, squares);
 	const struct states s = states_of(p);
-	enum status st = back->ops->reduce(back, p->grad, REDUCE_SUM_SQUARES, squares, err);
 
-	return st ? st : optimiser_range(o, back, p, &s, 0, p->length, &a, err);
+	return optimiser_range(o, back, p, &s, params_begin(p), params_end(p), &a, err);
 }

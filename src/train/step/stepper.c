@@ -80,6 +80,20 @@ static struct storage storage_of(const struct config_model *m)
 			       : (struct storage){.form = STORAGE_NUMBERS};
 }
 
+/* What the ranks divide. Packs that are added along a tree before the sum over ranks need the whole gradient.
+ */
+static struct model_shards shards_of(const struct config *c)
+{
+	struct mesh m;
+	struct error ignored = {0}; /* place_tree reports it */
+	struct model_shards out = {
+		.rank = c->place.rank, .ranks = c->place.ranks, .stage = c->training.zero_stage};
+
+	if (!mesh_of(&m, c, &ignored))
+		out.whole_gradient = m.each_pack && m.micros > 1;
+	return out;
+}
+
 /* The parts of a configuration that say what is trained. */
 static struct model_options stepper_model_options(const struct config *c, struct peft_config *lora)
 {
@@ -97,6 +111,7 @@ static struct model_options stepper_model_options(const struct config *c, struct
 	return (struct model_options){.lora = c->has_lora ? lora : NULL,
 				      .full = !c->has_lora,
 				      .storage = storage_of(&c->model),
+				      .shards = shards_of(c),
 				      .separate = c->training.adapters == CONFIG_ADAPTERS_SEPARATE,
 				      .states = format_of(&c->training),
 				      .offload_states = c->training.offload == CONFIG_OFFLOAD_OPTIMIZER,
@@ -160,12 +175,12 @@ static enum status place_tree(struct stepper *s, const struct config *c, struct 
 		       : gradient_tree_create(&s->tree, &s->arena, m.micros, s->model->params.length, err);
 }
 
-/* LoRA's gradient is small, so it is summed at once. */
+/* LoRA's gradient is small, so it is summed at once. A divided one is summed in each pass, layer by layer. */
 static enum status make_buckets(struct stepper *s, const struct config *c, struct error *err)
 {
 	const double bytes = s->model->full ? c->training.bucket_cap_mb * 0x1p20 : HUGE_VAL;
 
-	return c->place.ranks > 1
+	return c->place.ranks > 1 && !s->model->divided.gradient
 		       ? buckets_make(&s->buckets, &s->model->params, s->model->shape.layers, bytes, err)
 		       : STATUS_OK;
 }
@@ -264,18 +279,71 @@ static enum status largest_batch(struct batch *b, struct step_size size, struct 
 	return STATUS_OK;
 }
 
-/* Step number `step` (from 1) of the optimizer. */
-static enum status step_params(struct stepper *s, double rate, uint64_t step, double *squares,
-			       struct error *err)
+/* The norm's place as a matrix of one number. */
+static struct mat squares_of(const struct stepper *s)
 {
-	struct backend *back = &s->back;
-	const struct adamw a = optimiser_adamw(&s->optimiser, rate, step, squares);
-	enum status st;
+	return (struct mat){
+		.data = sum_at(s, SUM_SQUARES), .rows = 1, .cols = 1, .ld = 1, .dtype = DTYPE_F64};
+}
 
-	if (!s->states.params)
-		return optimiser_step(&s->optimiser, back, &s->model->params, rate, step, squares, err);
-	st = back->ops->reduce(back, s->model->params.grad, REDUCE_SUM_SQUARES, squares, err);
-	return st ? st : host_states_update(&s->states, &s->optimiser, back, &a, -1, err);
+/* The sum of all ranks' ranges, each added up apart. */
+static enum status sum_squares_at_once(struct stepper *s, struct error *err)
+{
+	const struct ops *ops = s->back.ops;
+	double sum = 0;
+	enum status st = optimiser_squares(&s->back, &s->model->params, sum_at(s, SUM_SQUARES), err);
+
+	if (!st)
+		st = ops->get(&s->back, squares_of(s), &sum, err);
+	if (!st)
+		st = comm_sum(s->comm, &sum, 1, err);
+	return st ? st : ops->put(&s->back, squares_of(s), &sum, err);
+}
+
+/* The same in the order of one rank: each rank goes on from the sum of the ranges before its own. */
+static enum status sum_squares_in_turn(struct stepper *s, struct error *err)
+{
+	const struct ops *ops = s->back.ops;
+	double own = 0, *all = calloc(s->comm->size, sizeof(*all));
+	enum status st = STATUS_OK;
+
+	if (!all)
+		return error_errno(err, ENOMEM, "the norms of %u ranks", s->comm->size);
+	for (unsigned r = 0; r < s->comm->size && !st; r++) {
+		if (r == s->comm->rank)
+			st = optimiser_squares(&s->back, &s->model->params, sum_at(s, SUM_SQUARES), err);
+		if (!st)
+			st = ops->get(&s->back, squares_of(s), &own, err);
+		if (!st)
+			st = s->comm->ops->gather(s->comm, &own, sizeof(own), all, err);
+		if (!st)
+			st = ops->put(&s->back, squares_of(s), &all[r], err);
+	}
+	free(all);
+	return st;
+}
+
+static enum status sum_squares(struct stepper *s, struct error *err)
+{
+	const struct params *p = &s->model->params;
+
+	if (!p->border || !s->comm)
+		return optimiser_squares(&s->back, p, sum_at(s, SUM_SQUARES), err);
+	return s->each_pack ? sum_squares_in_turn(s, err) : sum_squares_at_once(s, err);
+}
+
+/* Step number `step` (from 1) of the optimizer. */
+static enum status step_params(struct stepper *s, double rate, uint64_t step, struct error *err)
+{
+	const double *squares = sum_at(s, SUM_SQUARES);
+	const struct adamw a = optimiser_adamw(&s->optimiser, rate, step, squares);
+	enum status st = sum_squares(s, err);
+
+	if (st)
+		return st;
+	return s->states.params
+		       ? host_states_update(&s->states, &s->optimiser, &s->back, &a, -1, err)
+		       : optimiser_step(&s->optimiser, &s->back, &s->model->params, rate, step, squares, err);
 }
 
 static enum status plan_training(struct stepper *s, const struct batch *b, struct error *err)
@@ -293,7 +361,7 @@ static enum status plan_training(struct stepper *s, const struct batch *b, struc
 		st = model_backward(&p, 1, NULL, err);
 	s->backward = s->back.cost;
 	release_pass(s);
-	return st ? st : step_params(s, 0, 1, NULL, err);
+	return st ? st : step_params(s, 0, 1, err);
 }
 
 static enum status evaluate(struct stepper *s, const struct batch *b, struct error *err)
@@ -621,7 +689,7 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	t1 = clock_now_ns(clock);
 	if (!st)
 		st = phase(s, GPU_PHASE_BACKWARD, err);
-	if (!st && b->targets)
+	if (!st)
 		st = model_backward(&p, (float)(1.0 / (double)targets), sum_at(s, SUM_LOSS), err);
 	release_pass(s);
 	if (!st && s->each_pack)
@@ -636,6 +704,26 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 		flop *= (double)b->tokens / (double)placed.tokens;
 	took->flop += flop;
 	return st;
+}
+
+enum status stepper_idle(struct stepper *s, bool training, struct error *err)
+{
+	enum status st = divided_empty_forward(s->model, &s->back, err);
+
+	return st || !training ? st : divided_empty_backward(s->model, &s->back, err);
+}
+
+uint64_t stepper_collectives(const struct stepper *s, uint64_t packs, bool has_targets)
+{
+	const uint64_t ends = (uint64_t)s->model->shape.layers + 1;
+
+	return (2 * packs + has_targets) * ends * ends + divided_state(&s->model->divided);
+}
+
+void stepper_join(struct stepper *s, struct comm *comm)
+{
+	s->comm = comm;
+	s->model->divided.comm = comm;
 }
 
 enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct error *err)
@@ -657,6 +745,35 @@ static enum status sum_gradient(struct stepper *s, struct error *err)
 	return st ? st : s->comm->ops->wait(s->comm, err);
 }
 
+enum status stepper_gather(struct stepper *s, struct error *err)
+{
+	struct params *p = &s->model->params;
+	const size_t begin = params_begin(p), count = params_end(p) - begin;
+	const bool has_live = p->shards.master;
+	enum status st = STATUS_OK;
+
+	if (!p->border || !s->comm)
+		return STATUS_OK;
+	if (s->model->divided.weights)
+		return divided_gather(s->model, &s->back, err);
+	if (has_live && count)
+		st = s->back.ops->convert(&s->back, p->master, params_cut(p, &p->live, begin, count), err);
+	s->comm->layer = -1;
+	if (!st)
+		st = s->comm->ops->all_gather(s->comm, has_live ? p->live : p->master, p->border, err);
+	return st ? st : s->comm->ops->wait(s->comm, err);
+}
+
+enum status stepper_plan_comm(struct stepper *s, uint64_t micros, struct error *err)
+{
+	enum status st = sum_gradient(s, err);
+
+	for (uint64_t i = 0; i < micros && !st; i++)
+		st = stepper_idle(s, true, err);
+
+	return st ? st : stepper_gather(s, err);
+}
+
 enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *loss, double *norm,
 			struct error *err)
 {
@@ -667,7 +784,9 @@ enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *l
 	if (!st)
 		st = phase(s, GPU_PHASE_OPTIMISER, err);
 	if (!st)
-		st = step_params(s, rate, step + 1, sum_at(s, SUM_SQUARES), err);
+		st = step_params(s, rate, step + 1, err);
+	if (!st)
+		st = stepper_gather(s, err);
 	if (!st)
 		st = model_refresh(s->model, back, err);
 	if (!st)
@@ -740,7 +859,7 @@ enum status stepper_evaluate(struct stepper *s, const struct batch *b, double *l
 	enum status st;
 
 	if (!b->targets)
-		return STATUS_OK;
+		return stepper_idle(s, false, err);
 	if (back->kind == BACKEND_GPU)
 		gpu_backend_times_begin(back);
 	st = clear_sums(s, err);

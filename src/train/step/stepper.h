@@ -36,7 +36,7 @@ struct stepper {
 	uint64_t early_step; /* number, from 1, of the step of which layers are updated */
 	uint64_t seed;
 	double dropout;
-	struct comm *comm; /* sums the gradient over the ranks; lent; NULL: one rank. Set by the caller */
+	struct comm *comm; /* of the ranks; lent; NULL: one rank. Set by stepper_join */
 	struct buckets
 		buckets; /* parts of the gradient that are summed at once; one if only adapters are trained */
 	bool last;	 /* the next micro-batch is this rank's last in the step; set by the caller */
@@ -55,6 +55,11 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 /* Plans, allocates and places everything on the configuration's device. Parameters are not loaded yet. */
 enum status stepper_create(struct stepper *s, const struct shape *shape, const struct config *c,
 			   unsigned threads, struct error *err);
+/* Before the first step: the communication of the ranks, lent. */
+void stepper_join(struct stepper *s, struct comm *comm);
+/* After stepper_plan, with the communication of a plan: makes the collectives of a step of `micros`
+ * micro-batches. */
+enum status stepper_plan_comm(struct stepper *s, uint64_t micros, struct error *err);
 void stepper_release(struct stepper *s);
 /* After the last pass: returns the passes' memory to the system. The trained parameters stay. */
 void stepper_rest(struct stepper *s);
@@ -78,8 +83,13 @@ void stepper_packs(struct stepper *s, uint64_t packs);
 /* Runs one micro-batch of step `step` (from 0). `targets`: target tokens of all micro-batches of the step. */
 enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t step, uint64_t targets,
 			  struct step_part *took, struct error *err);
+/* In the place of a micro-batch or an evaluation that other ranks have and this one has not. If the ranks
+ * divide gradient or weights, it takes part in their collectives. Otherwise no effect. */
+enum status stepper_idle(struct stepper *s, bool training, struct error *err);
 /* Whether the last micro-batch of a step changes parameters. stepper_end must then get its rate. */
 bool stepper_updates_early(const struct stepper *s);
+/* The `shape` of a step of that many packs of all ranks, for comm_part. */
+uint64_t stepper_collectives(const struct stepper *s, uint64_t packs, bool has_targets);
 /* Optional, before stepper_end: the first micro-batch of the next step, which a GPU receives while it still
  * computes. `b` is lent until that micro-batch runs. */
 enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct error *err);
@@ -88,6 +98,9 @@ enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct er
  * all work of the step. */
 enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *loss, double *norm,
 			struct error *err);
+/* If ranks divide the states: gives all ranks the weights of all ranges, or the copy of them that GEMMs read.
+ * model_refresh must follow. Otherwise no effect. */
+enum status stepper_gather(struct stepper *s, struct error *err);
 /* After stepper_end. Without FP8 no effect. */
 enum status stepper_overflows(struct stepper *s, struct step_part *took, struct error *err);
 /* After stepper_end: the GPU's times, which stepper_micro left at 0. */

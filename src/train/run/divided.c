@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* States that ranks divide (ZeRO, docs/explanation/design/mesh.md): to rank 0 for a checkpoint, and from it
+ * after a resume. */
+#include <errno.h>
+#include <stdlib.h>
+#include "model/tensor/dtype.h"
+#include "train/run/internal.h"
+
+enum { PIECE = 4 << 20 }; /* bytes that are shared at once */
+
+/* One state, complete on rank 0 and divided among the ranks. */
+struct division {
+	enum params_state which;
+	struct mat own;	 /* this rank's range, on the device */
+	uint8_t *whole;	 /* rank 0's complete state; NULL on other ranks */
+	uint8_t *range;	 /* this rank's range in host memory; owned */
+	size_t *border;	 /* [ranks + 1], in bytes; owned */
+	bool is_divided; /* false: each rank has it complete */
+};
+
+static void division_release(struct division *d)
+{
+	free(d->range);
+	free(d->border);
+	*d = (struct division){0};
+}
+
+static enum status division_make(struct division *d, struct train *t, enum params_state which,
+				 struct error *err)
+{
+	struct params *own = &t->stepper.model->params, *whole = &t->host_params.params;
+	const struct mat *all = params_state(whole, which);
+	const size_t width = dtype_bytes(all->dtype, 1);
+
+	*d = (struct division){.which = which,
+			       .own = *params_state(own, which),
+			       .whole = t->host_params.memory ? all->data : NULL,
+			       .is_divided = which != PARAMS_STATE_master || own->shards.master};
+	d->border = calloc((size_t)t->comm->size + 1, sizeof(*d->border));
+	if (!d->border)
+		return error_errno(err, ENOMEM, "the ranges of %u ranks", t->comm->size);
+	for (unsigned r = 0; r < t->comm->size; r++)
+		d->border[r + 1] = width * params_part(whole, 0, own->border[r + 1], which).count;
+	d->range = malloc(dtype_bytes(d->own.dtype, (uint64_t)d->own.cols) + 1);
+	return d->range ? STATUS_OK : error_errno(err, ENOMEM, "a range of the optimizer's states");
+}
+
+static enum status collect(struct division *d, struct train *t, struct error *err)
+{
+	struct backend *back = &t->stepper.back;
+	enum status st = STATUS_OK;
+
+	if (!d->is_divided)
+		return d->whole ? back->ops->get(back, d->own, d->whole, err) : STATUS_OK;
+	if (d->own.cols)
+		st = back->ops->get(back, d->own, d->range, err);
+	return st ? st : comm_collect(t->comm, d->range, d->whole, d->border, err);
+}
+
+/* Copies what this rank's range has of bytes [at, at + n). */
+static void take(const struct division *d, unsigned rank, const uint8_t *piece, size_t at, size_t n)
+{
+	const size_t first = d->is_divided ? d->border[rank] : 0;
+	const size_t last = first + dtype_bytes(d->own.dtype, (uint64_t)d->own.cols);
+	const size_t from = at > first ? at : first, to = at + n < last ? at + n : last;
+
+	if (from < to)
+		memcpy(d->range + (from - first), piece + (from - at), to - from);
+}
+
+static enum status divide(struct division *d, struct train *t, struct error *err)
+{
+	struct comm *c = t->comm;
+	const size_t bytes = d->border[c->size];
+	uint8_t *piece = malloc(PIECE);
+	enum status st = piece ? STATUS_OK : error_errno(err, ENOMEM, "a part of the checkpoint");
+
+	for (size_t at = 0, n; at < bytes && !st; at += n) {
+		n = bytes - at < PIECE ? bytes - at : PIECE;
+		if (d->whole)
+			memcpy(piece, d->whole + at, n);
+		st = c->ops->share(c, piece, n, err);
+		take(d, c->rank, piece, at, n);
+	}
+	free(piece);
+	return st || !d->own.cols ? st : t->stepper.back.ops->put(&t->stepper.back, d->own, d->range, err);
+}
+
+static enum status each_state(struct train *t,
+			      enum status (*act)(struct division *, struct train *, struct error *),
+			      struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (int i = 0; i < PARAMS_STATE_COUNT && !st; i++) {
+		struct division d;
+
+		if (!params_state_bytes(&t->host_params.params, (enum params_state)i))
+			continue;
+		st = division_make(&d, t, (enum params_state)i, err);
+		if (!st)
+			st = act(&d, t, err);
+		division_release(&d);
+	}
+	return st;
+}
+
+enum status run_collect(struct train *t, struct error *err)
+{
+	enum status st;
+
+	if (!t->host_params.divided)
+		return STATUS_OK;
+	st = checkpoint_writer_wait(t->writer, err); /* it reads the same memory */
+	return st ? st : each_state(t, collect, err);
+}
+
+enum status run_divide(struct train *t, struct error *err)
+{
+	return each_state(t, divide, err);
+}

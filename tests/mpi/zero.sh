@@ -1,0 +1,188 @@
+#!/bin/bash
+# ZeRO on CPU ranks under mpirun: each stage has the bits of one rank, a checkpoint goes on in another stage, and each rank needs the memory
+# of the plan.
+# usage: zero.sh ASSAY MODULE FAKE
+. "$(dirname "$0")/mpirun.sh"
+only_open_mpi
+assay=$program
+export CUDA_VISIBLE_DEVICES=
+
+expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
+if ! expect 0 tokens model x && says 'built without tokenizers' err; then
+	echo "1..0 # SKIP this build has no tokenizers"
+	exit 0
+fi
+for i in $(seq 14); do
+	echo '{"messages":[{"role":"user","content":"town '"$i $(printf "%$((i * 7 % 40))s" x)"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
+done > rows.jsonl
+head -n 5 rows.jsonl > held.jsonl
+# config NAME LINES..: lines are added to its training; 14 rows make steps of 4 packs, with 2 in the last of an epoch
+config() {
+	yaml=$1
+	shift
+	cat > "$yaml" << CONFIG
+model: {name_or_path: ${model:-model}, chat_template: qwen2.5${four:-}}
+$([ "${full:-yes}" = yes ] || echo "lora: {r: 4, alpha: 8, dropout: 0.1}")
+data: {train: rows.jsonl, eval: held.jsonl, max_seq_length: 160, packing: false}
+training:
+  device: cpu
+  learning_rate: 1e-2
+  global_batch_size: ${packs:-4}
+  max_steps: ${steps:-6}
+  eval_steps: 3
+  save_steps: 3
+$([ "${full:-yes}" = no ] || printf '  full_finetuning: true\n  bucket_cap_mb: 0.1\n')
+CONFIG
+	for line; do echo "  $line" >> "$yaml"; done
+}
+# train CODE RANKS WORDS..: `out` has rank 0's words, `err` those of all
+train() {
+	want=$1 ranks=$2
+	shift 2
+	if [ "$ranks" = 1 ]; then
+		"$assay" train "$@" > out 2> err
+	else
+		started "$ranks" "$assay" train "$@" > out 2> err
+	fi
+	code=$?
+	[ $code = "$want" ]
+}
+arena() { grep -o '"arena_bytes":[0-9][0-9.]*' "$1" | tail -n 1 | cut -d: -f2; }
+losses() { grep '"type":"step"' "$1" | tr ',{' '\n\n' | sed -n 's/^"loss"://p'; }
+near() { # FILE FILE: step 1 within 1e-6, all within 1e-4, as shares
+	paste "$1" "$2" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > (NR == 1 ? 1e-6 : 1e-4) * $1) bad = 1 } END { exit bad || NR < '"${3:-6}"' }'
+}
+result() { [ -d "$1/model" ] && echo "$1/model/model.safetensors" || echo "$1/adapter/adapter_model.safetensors"; }
+same() { cmp "$1/checkpoint-6/optimizer.bin" "$2/checkpoint-6/optimizer.bin" && cmp "$(result "$1")" "$(result "$2")"; }
+held() { sed -n 's/.*"eval_loss": \([-0-9.e+]*\),*/\1/p' "$1/checkpoint-6/trainer_state.json"; }
+
+stages="1 2 3"
+highest=${stages##* }
+for stage in $stages; do
+	config bits.$stage.yaml "deterministic: true" "zero_stage: $stage" "max_grad_norm: 0.5"
+done
+config bits.yaml "deterministic: true" "max_grad_norm: 0.5"
+ok "one rank trains" train 0 1 bits.yaml --out bits
+for stage in $stages; do
+	for ranks in 2 4; do
+		ok "stage $stage on $ranks ranks" train 0 $ranks bits.$stage.yaml --out bits.$stage.$ranks
+		ok ".. has the bits of one rank" same bits bits.$stage.$ranks
+		ok ".. and its held-out losses" [ "$(held bits)" = "$(held bits.$stage.$ranks)" ]
+	done
+done
+
+# Formats of the moments, whose blocks no border cuts; adapters.
+for kind in 8bit bf16 lora qlora; do
+	full=$([ $kind = lora ] || [ $kind = qlora ] && echo no || echo yes)
+	four=$([ $kind = qlora ] && echo ', load_in_4bit: true')
+	config $kind.yaml "deterministic: true" "zero_stage: $highest" "$([ $full = no ] || echo "optim: adamw_$kind")"
+	ok "one rank trains, $kind" train 0 1 $kind.yaml --out $kind.1
+	ok "four ranks have its bits" eval 'train 0 4 $kind.yaml --out $kind.4 && same $kind.1 $kind.4'
+done
+# less_weights KIND: each of four ranks has fewer bytes than one rank
+less_weights() { [ "$(arena $1.4/nodes/*/rank-1/journal.jsonl | cut -d. -f1)" -lt "$(arena $1.1/journal.jsonl | cut -d. -f1)" ]; }
+ok "a base model that is divided takes less memory" less_weights lora
+full=yes four=
+
+# Inputs of layers in host memory. The last two layers move nothing, so the model has five: three are copies of its second one, whose files
+# have a tensor each.
+deepen() {
+	expect 0 make-model --shape tiny --seed 3 --shard 1kB --out deep
+	index=deep/model.safetensors.index.json
+	grep '"model\.layers\.1\.' $index > second
+	for layer in 2 3 4; do
+		sed "s/layers\.1\./layers.$layer./; s/-of-/-of$layer/; s/ *\$//; s/,*\$/,/" second
+		while IFS='"' read -r _ _ _ file _; do
+			LC_ALL=C sed "s/layers\.1\./layers.$layer./" "deep/$file" > "deep/${file/-of-/-of$layer}"
+		done < second
+	done > more
+	sed -i -e '/"weight_map"/r more' $index
+	sed -i 's/"num_hidden_layers": *2/"num_hidden_layers": 5/' deep/config.json
+}
+offloaded() { "$assay" train "$1" --plan --json 2> err | grep -q '"offloaded": [1-9]'; }
+ok "a model of five layers" deepen
+model=deep
+for full in yes no; do
+	for level in full offload; do
+		config deep.$full.$level.yaml "deterministic: true" "zero_stage: $highest" "recompute: $level"
+	done
+	ok "one rank trains, recompute: full, all weights: $full" train 0 1 deep.$full.full.yaml --out deep.$full.1
+	ok "four ranks with recompute: offload have its bits" eval \
+		'train 0 4 deep.$full.offload.yaml --out deep.$full.4 && same deep.$full.1 deep.$full.4'
+	ok ".. and they move inputs of layers" offloaded deep.$full.offload.yaml
+done
+full=yes model=model
+
+# A run that goes on with another number of ranks, of which one divides nothing: what came later is removed, as if the run had been
+# killed there.
+config steps.yaml "deterministic: true" "save_total_limit: 0" "max_grad_norm: 0.5" "zero_stage: $highest"
+sed -i 's/save_steps: 3/save_steps: 1/' steps.yaml
+cut_at() { # DIR STEP
+	for one in "$1"/checkpoint-*; do
+		[ "${one##*-}" -le "$2" ] || rm -rf "$one"
+	done
+	rm -rf "$1/model"
+	sed -i '/"type":"end"/d; /"type":"close"/d' "$1/journal.jsonl"
+}
+goes_on() { # RANKS STEP
+	cut_at chain "$2" && train 0 "$1" --resume chain && says "resumes from chain/checkpoint-$2\$" err
+}
+ok "one rank begins" train 0 1 steps.yaml --out chain
+ok "four ranks go on" goes_on 4 1
+ok "two go on" goes_on 2 3
+ok "one goes on" goes_on 1 4
+ok "four end it" goes_on 4 5
+ok "with the bits of a run without interruption" same bits chain
+
+# The memory of the plan. Each rank has two micro-batches, and in the last step of an epoch some have one.
+packs=8
+for stage in 0 $stages; do
+	config memory.$stage.yaml "zero_stage: $stage"
+	ok "four ranks train in any order of sums, stage $stage" train 0 4 memory.$stage.yaml --out memory.$stage --json
+	losses out > losses.$stage
+	ok ".. with equal losses" near losses.0 losses.$stage
+done
+trained=$(grep -o '"trained":[0-9]*' out | cut -d: -f2)
+# less STAGE BYTES: per parameter; by how much the memory of each rank is below its memory in stage 0, within a twentieth
+less() {
+	for one in "memory.$1/journal.jsonl" memory."$1"/nodes/*/rank-*/journal.jsonl; do
+		awk -v was="$(arena "memory.0/${one#memory.?/}")" -v is="$(arena "$one")" -v want="$2" -v n="$trained" \
+			'BEGIN { less = (was - is) / n; exit !(less > want * 0.95 && less < want * 1.05) }' || return 1
+	done
+}
+ok "stage 1 keeps a quarter of 8 bytes per parameter on each rank" less 1 6
+packs=4
+expect 0 make-model --shape qwen2-0.5b --holes --out large
+model=large
+# planned STAGE PART: bytes on each of 16 GPUs
+planned() { sed -n 's/^ *"'"$2"'": \([0-9]*\).*/\1/p' "plan.$1"; }
+for stage in 0 1 2 3; do
+	config plan.yaml "zero_stage: $stage"
+	sed -i 's/device: cpu/device: gpu/; s/global_batch_size: 4/global_batch_size: 16/' plan.yaml
+	ok "a plan for 16 GPUs, stage $stage" eval '"$assay" train plan.yaml --plan --gpus 8 --nodes 2 --json > plan.$stage 2> err'
+done
+model=model
+length=$(planned 0 trained | head -n 1)
+# about PART STAGE BYTES-PER-PARAMETER BYTES: within a hundredth
+about() {
+	awk -v is="$(planned "$2" "$1" | tail -n 1)" -v n="$length" -v per="$3" -v more="$4" \
+		'BEGIN { want = n * per + more; exit !(is > want * 0.99 && is < want * 1.01) }'
+}
+# a layer of this shape has 14,912,384 parameters, and what is outside of them 136,135,552
+buffers=$((2 * 14912384 + 136135552))
+ok "stage 1: moments and master weights" eval 'about optimiser 1 0.5 0 && about trained 1 2.25 0'
+ok "stage 1: the whole gradient" about gradient 1 4 0
+ok "stage 2: gradient of a range, and the buffers of two layers and the ends" about gradient 2 0.25 $((4 * buffers))
+ok "stage 3: weights of a range" eval 'about trained 3 0.25 0 && about slots 3 0 $((2 * buffers))'
+refuses() { # WORDS YAML-LINES..: before weights are read
+	words=$1
+	shift
+	config refused.yaml "$@"
+	train 64 2 refused.yaml --out refused
+	[ $code = 64 ] && says "$words" err && [ ! -e refused ]
+}
+ok "a stage that does not exist is refused" refuses 'zero_stage: .*4' "zero_stage: 4"
+ok "FP8 is refused in stage 3" eval 'expect 64 make-model --shape tiny-64 --out eights || true; refuses "zero_stage: 3 divides the weights, and precision: fp8" "zero_stage: 3" "precision: fp8"'
+ok "states in host memory are refused" refuses "offload: optimizer moves whole optimizer states, and zero_stage: 1" "zero_stage: 1" "offload: optimizer"
+ok "on one rank a stage has no effect, and that is said" eval 'train 0 1 bits.1.yaml --out alone && says "zero_stage: 1 has no effect on one rank" err'
+finish
