@@ -93,7 +93,7 @@ code=$?
 ok "TERM ends it" eval '[ "$code" = 0 ] || { [ "$code" != 1 ] && says "stopped on request" err; }'
 
 if [ -n "${ASSAY_SMOLLM2:-}" ]; then
-	ok "a real model: an FP8 cache costs little" eval 'head -12 text.txt > few && expect 0 eval "$ASSAY_SMOLLM2" --data few --context 256 --perplexity-mark 4 &&
+	ok "a real model: an FP8 cache costs little" eval 'head -12 text.txt > few && expect 0 eval "$ASSAY_SMOLLM2" --data few --context 64 --perplexity-mark 4 &&
 		says "^fp8-cache .* pass$" out'
 fi
 finish

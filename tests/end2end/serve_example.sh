@@ -32,7 +32,7 @@ else
 fi
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])' 2> /dev/null || echo 18473)
 sed -i "s/8000/$port/g" walk
-shown() { timeout 120 sh -c "$1" > out 2> err < /dev/null; }
+shown() { timeout 400 sh -c "$1" > out 2> err < /dev/null; }
 ok "the tutorial has its commands" [ "$(wc -l < walk)" = "$wanted" ]
 while read -r line; do
 	case $line in

@@ -197,7 +197,7 @@ static void the_memory_that_lacks_is_named(void **state)
 		assert_int_equal(err.cause, CAUSE_NO_MEMORY);
 		assert_int_equal(strstr(err.text, "; the plan needs ") != NULL,
 				 cases[i].planned);
-		assert_int_equal(strstr(err.text, "recompute: offload, ") != NULL, cases[i].planned);
+		assert_int_equal(strstr(err.text, "recompute: full, ") != NULL, cases[i].planned);
 		says(&err, err.status, STATUS_NO_RESOURCE, cases[i].words);
 		stepper_release(&s);
 		config_release(&c);

@@ -507,9 +507,9 @@ static enum status pin(struct stepper *s, const struct config *c, size_t bytes, 
 /* The next level of recomputation that takes less GPU memory; "": there is none. */
 static const char *recompute_knob(const struct config_training *t)
 {
-	return t->recompute < CONFIG_RECOMPUTE_FULL    ? "recompute: full, "
-	       : t->recompute == CONFIG_RECOMPUTE_FULL ? "recompute: offload, "
-						       : "";
+	return t->recompute == CONFIG_RECOMPUTE_OFFLOAD ? ""
+	       : t->recompute == CONFIG_RECOMPUTE_FULL	? "recompute: offload, "
+							: "recompute: full, ";
 }
 
 static enum status open_gpu(struct stepper *s, const struct config *c, int64_t rows, size_t bytes,
