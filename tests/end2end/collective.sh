@@ -68,7 +68,8 @@ ok "bus bandwidth is size by time by factor" near "$(value ways 5 link_rate)" \
 ok "the links bound it" says '18 NVLinks x 26.5620 GB/s x 16/17' ways/results.json
 ok "the library is told" [ "$(value ways 0 nccl_version)" = 2.28.9 ]
 ok "all ranks worked" [ "$(value ways 0 ranks)" = 4 ]
-ok "512 single iterations were timed" [ "$(value ways 0 iteration_samples)" = 512 ]
+samples=$(value ways 0 iteration_samples) # 512, or fewer where a busy machine's time for them is over
+ok "single iterations were timed" [ "${samples%.*}" -ge 1 -a "${samples%.*}" -le 512 ]
 ok "by stream each is a call's, and the device waited for them" \
 	sh -c '[ "$1" = 1.0 ] && awk -v a="$2" "BEGIN { exit !(a > 8100 && a < 8300) }"' . "$(value ways 0 iteration_starved_share)" "$(value ways 0 iteration_ns_p99)"
 ok "in a graph it waits for none" [ "$(value ways 1 iteration_starved_share)" = 0.0 ]
@@ -76,7 +77,7 @@ ok "who waits for whom is told of busy devices alone" \
 	sh -c '[ -z "$1" ] && [ -n "$2" ]' . "$(value ways 0 skew_ns)" "$(value ways 1 skew_ns)"
 ok "and its iterations are a replay's" near "$(value ways 1 iteration_ns_p50)" 7200
 ok "those of windows too" near "$(value ways 2 iteration_ns_max)" 3400
-ok "the report has a row of each" [ "$(sed -n '/^### Single iterations/,/^##/s/^| all-reduce.* us | 512 |.*/x/p' ways/REPORT.md | grep -c x)" = 6 ]
+ok "the report has a row of each" [ "$(sed -n '/^### Single iterations/,/^##/s/^| all-reduce.* us | [0-9]* |.*/x/p' ways/REPORT.md | grep -c x)" = 6 ]
 ok "so have page and terminal" sh -c 'grep -q "<h3>Single iterations</h3>" ways/report.html && grep -q "^Single iterations" ways.out'
 
 suite one 'size: 1KiB'
