@@ -12,7 +12,7 @@
 #include "engine/step/step_cost.h"
 
 enum { QUEUE_DEFAULT = 65536, IN_FLIGHT = 2, AGE_S = 10, BYPASS_MOST = 16 };
-/* docs/explanation/design/engine.md, "Step budget", has the figures for these. */
+/* docs/explanation/design/engine.md, "Scheduler", says why. */
 enum { ROWS_TILE = 1024, PREFILL_STEPS = 6 };
 
 /* A step that is enqueued and whose results are not fetched. */
@@ -65,6 +65,15 @@ static enum status no_memory(struct error *err)
 			       "cannot allocate the engine's tables");
 }
 
+/* Not more than a step can have; 0: no tiles. */
+static int32_t rows_tile(const struct engine *e, bool gpu)
+{
+	const int32_t most = (int32_t)e->loaded.most.rows;
+	const int32_t tile = e->options.rows_tile ? e->options.rows_tile : gpu ? ROWS_TILE : 0;
+
+	return tile < most ? tile : most;
+}
+
 static struct schedule_options schedule_options(const struct engine *e)
 {
 	const struct loaded *l = &e->loaded;
@@ -85,9 +94,7 @@ static struct schedule_options schedule_options(const struct engine *e)
 			     : gpu		? 30e6
 						: 250e6,
 		.budget_idle_ns = 1e9,
-		.rows_tile = e->options.rows_tile ? e->options.rows_tile
-			     : gpu		  ? ROWS_TILE
-						  : 0,
+		.rows_tile = rows_tile(e, gpu),
 		.prefill_steps = e->options.prefill_steps ? e->options.prefill_steps : PREFILL_STEPS,
 		.bypass_most = BYPASS_MOST,
 		.age_ns = (uint64_t)AGE_S * 1000000000u,

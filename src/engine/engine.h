@@ -18,7 +18,8 @@ struct engine_options {
 	/* Predicted milliseconds that a step may take while some request decodes; 0: 30 on a GPU, 250 on a
 	 * CPU. */
 	double step_ms;
-	/* As in struct schedule_options; 0: usual values of the device. */
+	/* As in struct schedule_options; 0: usual values of the device. A tile beyond load.rows is cut to it.
+	 */
 	int32_t rows_tile, prefill_steps;
 	bool no_prefix_cache; /* requests share no pages */
 	int32_t queue;	      /* most waiting requests; more are refused. 0: 65536 */

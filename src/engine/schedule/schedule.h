@@ -66,9 +66,8 @@ struct schedule_options {
 	double budget_ns, budget_idle_ns;
 	/* A step with decode rows has at most as many rows as the smallest multiple of `rows_tile` that takes
 	 * one `prefill_steps`-th of the prompt rows that running requests still lack, but at least a quarter
-	 * of a tile and rows_least. On a GPU, decode rows alone leave most of the arithmetic unused, so a
-	 * prompt costs least if its rows are spread over such steps. rows_tile 0: budget_ns is the only
-	 * limit. */
+	 * of a tile and rows_least. GEMMs compute whole tiles, and long steps keep decoding requests waiting.
+	 * rows_tile 0: budget_ns is the only limit. */
 	int32_t rows_tile, prefill_steps;
 	int32_t rows_least; /* prefill rows that every step with prefill work plans, and the shortest piece of
 			     * a prompt that is cut; 1 .. rows_most. 0: page_tokens */

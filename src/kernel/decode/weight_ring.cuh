@@ -4,10 +4,10 @@
  * which each warp reads its part.
  *
  * Each block of the grid has an equal contiguous run of rows. A block's run is a sequence of units of chunks
- * (a chunk is 512 bytes of a row). Its warps take units in turn, so no warp is idle for any shape. From Hopper
- * on, one lane requests a unit by a bulk copy, which reports to a barrier of its slot. Such copies do not pass
- * through the SM's load units, so reads of shared memory do not wait behind them. On older devices each lane
- * requests its own 16 bytes of a chunk and reads no others, so no barrier is needed between a copy and its use.
+ * (a chunk is 512 bytes of a row). Its warps take units in turn, so no warp is idle for any shape. Each lane
+ * requests its own 16 bytes of a chunk by asynchronous copies and reads no others, so no barrier is needed between a
+ * copy and its use. From Hopper on, the kernel of E4M3 fills a slot by one bulk copy instead, which one lane requests
+ * and which reports to a barrier of its slot.
  * Weights do not depend on computed values. When a warp has requested the last unit of its part, it requests
  * the first unit of its part of the next step. So the memory stays busy while the grid synchronizes and
  * computes norms and attention.
