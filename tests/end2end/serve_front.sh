@@ -247,6 +247,17 @@ ok "and counted" until_metric assay_requests_left_total 2
 ok "one that does not take a whole answer too" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 1 '{$chat,\"max_tokens\":40000,\"n\":128,\"ignore_eos\":true}' unread > unread.out; cat unread.out; grep -q '^1 closed' unread.out"
 down
 
+# The limit for receiving a request ends when the request is there. An answer may become ready at any moment of the server's loop.
+ok "answers that take longer than a request may" up --read-s 1 -- step_us=20000
+for i in $(seq 24); do
+	curl -s -o "late.$i" -w '%{http_code}\n' --max-time 60 "$url/v1/completions" -d "{\"prompt\":\"Hello\",\"max_tokens\":$((60 + i)),\"ignore_eos\":true}" > "late.code.$i" &
+	echo $!
+done > late.pids
+# shellcheck disable=SC2046 # one word per process
+wait $(cat late.pids)
+ok "all arrive" [ "$(cat late.code.* | sort | uniq -c | tr -s ' ')" = ' 24 200' ]
+down
+
 ok "an engine that can be killed" up -- step_us=10000
 engine() { pgrep -P "$front" -x stand_in_engine; }
 curl -sN "$url/v1/completions" -d "$long" > stream.out &
