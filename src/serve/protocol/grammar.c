@@ -52,9 +52,9 @@ static bool read_format(struct request_reading *in, const json_t *body)
 				 field_type_name(schema));
 	if (!field_bool(inner, "strict", &strict, in->err))
 		return false;
-	return set_grammar(
-		in, json_pack("{ss sO sb}", "type", "json_schema", "schema", schema, "strict", strict),
-		"response_format");
+	return set_grammar(in,
+			   json_pack("{ss sO sb}", "type", "json_schema", "schema", schema, "strict", strict),
+			   "response_format");
 }
 
 /* The function of one tool; NULL with the error set. */
@@ -148,8 +148,10 @@ bool request_grammar(struct request_reading *in, const json_t *body, const json_
 	if (!strcmp(choice.mode, "none"))
 		return read_format(in, body);
 	if (prompter_calls(in->rules->prompter) == PROMPT_CALLS_NONE)
-		return api_wrong(in->err, "tools", "the chat template of this model has no tool calls; start the server with one that "
-				 "has (--chat-template qwen2.5)");
+		return api_wrong(
+			in->err, "tools",
+			"the chat template of this model has no tool calls; start the server with one that "
+			"has (--chat-template qwen2.5)");
 	in->r->calls = true;
 	in->r->must_call = strcmp(choice.mode, "auto") != 0;
 	if (!in->r->must_call && field_value(body, "response_format") &&
