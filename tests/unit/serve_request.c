@@ -196,6 +196,39 @@ static void test_request__wrong_fields_are_named(void **state)
 	}
 }
 
+/* A body {"prompt":"a","max_tokens":1,"x":[..]} with `count` times `value`. */
+static void many_values(const char *value, size_t count, int http)
+{
+	struct request *r = NULL;
+	struct api_error e = {0};
+	struct text body = {0};
+
+	text_add(&body, "{\"prompt\":\"a\",\"max_tokens\":1,\"x\":[");
+	for (size_t i = 0; i < count; i++) {
+		text_add(&body, i ? "," : "");
+		text_add(&body, value);
+	}
+	text_add(&body, "]}");
+	request_read(&r, PROTOCOL_COMPLETION, body.data, body.size, &bed.rules, bed.worker, &e);
+	assert_int_equal(e.http, http);
+	if (http)
+		assert_non_null(strstr(e.message, "256 MiB is the most"));
+	text_release(&body);
+	request_destroy(&r);
+}
+
+static void test_request__a_body_that_takes_much_memory_is_refused(void **state)
+{
+	(void)state;
+	many_values("{}", 100000, 0);
+	many_values("{}", 700000, 413);
+	many_values("[]", 100000, 0);
+	many_values("[]", 1500000, 413);
+	many_values("7", 1000000, 0);
+	many_values("7", 4300000, 413);
+	many_values("\"{[{[{[,:,:,:\\\"{{{{\"", 400000, 0); /* in a string they cost nothing */
+}
+
 static void test_request__an_unknown_model_is_404(void **state)
 {
 	struct api_error err;
@@ -408,6 +441,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_request__wrong_fields_are_named),
+		cmocka_unit_test(test_request__a_body_that_takes_much_memory_is_refused),
 		cmocka_unit_test(test_request__an_unknown_model_is_404),
 		cmocka_unit_test(test_request__a_long_prompt_has_openais_code),
 		cmocka_unit_test(test_request__fields_reach_the_engine),
