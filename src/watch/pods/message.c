@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/text/text.h"
-#include "pods.pb-c.h"
 #include "watch/pods/pods.h"
+#include "watch/pods/pods.pb-c.h"
 
 /* NVIDIA's device plugin names GPUs and instances by UUID; "::N" follows where it shares them. GKE's has
  * "nvidia0". */
