@@ -150,14 +150,6 @@ static bool read_body(struct request_reading *in, json_t **body, const char *tex
 	return true;
 }
 
-static bool read_converted(struct request_reading *in, json_t *converted)
-{
-	bool good = converted && request_chat(in, converted);
-
-	json_decref(converted);
-	return good;
-}
-
 static bool read_protocol(struct request_reading *in, json_t *body)
 {
 	switch (in->r->protocol) {
@@ -167,9 +159,9 @@ static bool read_protocol(struct request_reading *in, json_t *body)
 		return request_completion(in, body);
 	case PROTOCOL_RESPONSES:
 		in->r->body = json_incref(body);
-		return read_converted(in, request_from_responses(body, in->err));
+		return request_responses(in, body);
 	case PROTOCOL_MESSAGES:
-		return read_converted(in, request_from_messages(body, in->err));
+		return request_messages(in, body);
 	case PROTOCOL_TOKENIZE:
 		return request_tokenize(in, body);
 	case PROTOCOL_DETOKENIZE:

@@ -14,9 +14,6 @@
 #include "model/tensor/fp8.h"
 #include "train/mesh/mesh.h"
 
-/* LAYERS: squares of the layers whose gradient is complete, for updates before the pass has ended. */
-enum { SUM_LOSS, SUM_SQUARES, SUM_LAYERS, SUMS };
-
 static enum recompute recompute_of(const struct config_training *t)
 {
 	static const enum recompute modes[] = {
