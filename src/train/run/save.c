@@ -16,8 +16,9 @@ static enum status write_adapter(void *arg, const char *dir, const struct params
 {
 	const struct train *t = arg;
 
-	return t->stepper.model->full ? STATUS_OK
-				      : export_adapter(dir, t->stepper.model, &params->master, true, err);
+	return t->stepper.model->full
+		       ? STATUS_OK
+		       : export_adapter(dir, model_whole(t->stepper.model), &params->master, true, err);
 }
 
 enum status run_check_directory(struct train *t, struct error *err)
@@ -157,14 +158,14 @@ static enum status take_best(struct train *t, struct error *err)
 
 enum status run_export(struct train *t, struct error *err)
 {
-	const struct model *m = t->stepper.model;
+	const struct model *m = model_whole(t->stepper.model);
 	char path[PATH_MAX + 16];
 	enum status st;
 
 	stepper_rest(&t->stepper);
 	st = run_check_directory(t, err);
 	if (!st)
-		st = host_params_get(&t->host_params, &m->params, &t->stepper.back, err);
+		st = host_params_get(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
 	if (!st)
 		st = take_best(t, err);
 	snprintf(path, sizeof(path), "%s/%s", t->dir, m->full ? "model" : "adapter");
