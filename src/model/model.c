@@ -283,6 +283,18 @@ void model_release(struct model *m)
 	free(m);
 }
 
+struct params model_whole_params(const struct model *m)
+{
+	struct params p = m->params;
+
+	if (m->whole) {
+		p.table = m->whole->params.table;
+		p.count = m->whole->params.count;
+		p.length = m->whole->params.length;
+	}
+	return params_whole(&p);
+}
+
 /* Tails must begin at multiples of 16 bytes, and the input of A must have no dropout. Numbers that are
  * gathered from all ranks are packed. Adapters are BF16, and the block of a layer in FP8 is not. */
 static bool can_extend(const struct model *m, const struct backend *back)

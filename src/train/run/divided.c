@@ -159,10 +159,12 @@ enum status run_collect(struct train *t, struct error *err)
 	if (!t->host_params.collected)
 		return STATUS_OK;
 	st = checkpoint_writer_wait(t->writer, err); /* it reads the same memory */
+	if (!st && t->mesh.tensor > 1)
+		return run_split_collect(t, err);
 	return st ? st : each_state(t, collect, err);
 }
 
 enum status run_divide(struct train *t, struct error *err)
 {
-	return each_state(t, divide, err);
+	return t->mesh.tensor > 1 ? run_split_divide(t, err) : each_state(t, divide, err);
 }
