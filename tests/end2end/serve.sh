@@ -199,6 +199,14 @@ ok "at the same port" tries is_ready
 ok "and answers" is 200 /v1/completions "$hello"
 ok "nothing is left" down
 
+ok "a limit of time" up --max-seconds 3
+ok "a whole answer that takes longer" is 503 /v1/completions '{"prompt":"Hello","max_tokens":32000,"n":16,"ignore_eos":true}'
+ok "ends with the cause" says 'did not end within its time limit.*"code":"deadline"' out
+curl -sN "$url/v1/completions" -d '{"prompt":"Hello","max_tokens":32000,"n":16,"ignore_eos":true,"stream":true}' > stream
+ok "a stream has begun" says '"text":"' stream
+ok "and ends with it" says '^data: {"error":.*"code":"deadline"' stream
+ok "nothing goes on" tries metric_is assay_requests_running 0
+ok "and it ends" down
 ok "a server to drain" up
 ok "has a stream" stream 1000
 kill "$server"
