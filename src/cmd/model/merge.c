@@ -51,7 +51,7 @@ static enum status merge(struct model_files *files, const struct merge_opts *o, 
 
 	if (!o->base || !o->out)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "merge: give a base model and the folder for the result, --out DIR");
+				 "no model or no folder given: assay merge MODEL [ADAPTER] --out DIR");
 	st = weights_open(&base, o->base, err);
 	if (!st)
 		st = merge_write(o->out, &base, &mo, err);

@@ -61,7 +61,7 @@ static enum status quantize(struct model_files *files, const struct quantize_opt
 
 	if (!o->model || !o->out)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "quantize: give a model and the folder for the result, --out DIR");
+				 "no model or no folder given: assay quantize MODEL --out DIR");
 	st = weights_open(&model, o->model, err);
 	if (!st)
 		st = merge_write(o->out, &model, &mo, err);

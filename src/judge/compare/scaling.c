@@ -168,7 +168,7 @@ static void explain(struct scaled_run *r, const struct scaled_run *first)
 	} else {
 		text_addf(&out,
 			  "; most is lost to %s: %.1f %% of the time (%.3g us of a rank's time per token, "
-			  "%.3g us with %u); change %s",
+			  "%.3g us with %u); look at %s",
 			  parts[r->largest].text, 100 * worth, 1e6 * per_token(r, r->share[r->largest]),
 			  1e6 * per_token(first, first->share[r->largest]), first->ranks,
 			  parts[r->largest].setting);
