@@ -115,7 +115,7 @@ _assay()
 	demo) words='--help quick full benchmark training serve start attach kill quick full benchmark training serve --steps --pause --plan --model --duration --train-steps --price-per-hour --keep-model --detach --out' ;;
 	deploy) words='--help --as --hostfile --out --resume --stop --bundle --send --env --ssh-config --accept-new --remote-dir --keep --patience --fetch-most --nodes --gpus-per-node --machine --image --namespace --name --port --time --partition --account' ;;
 	eval) words='--help --data --precisions --compare --max-rows --context --stride --tokens --device --perplexity-mark --calls-mark --chat-template --tokenizer --json' ;;
-	exporter) words='--help --host --port --names --interval --web-config --processes --max-connections --runs --job-files --replay' ;;
+	exporter) words='--help --host --port --names --interval --web-config --processes --max-connections --runs --job-files --pod-resources --replay' ;;
 	generate) words='--help --adapter --merge --device --weights --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs --no-cache' ;;
 	health) words='--help --for --active --run --drain-with --resume-with --node --state --new-baseline --within --expect --site --expectations --suite --out --machine --json' ;;
 	history) words='--help --plot --all --json --expectations' ;;

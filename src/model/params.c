@@ -151,6 +151,13 @@ size_t params_end(const struct params *p)
 	return p->border ? p->border[p->shards.rank + 1] : p->length;
 }
 
+size_t params_first(const struct params *p, enum params_state which)
+{
+	const bool whole = which == PARAMS_STATE_rest || (which == PARAMS_STATE_master && !p->shards.master);
+
+	return whole ? 0 : params_part(p, 0, params_begin(p), which).count;
+}
+
 void params_borders(const struct params *p, size_t first, size_t last, size_t *out)
 {
 	for (unsigned r = 0; r <= p->shards.ranks; r++) {

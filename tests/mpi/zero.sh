@@ -53,7 +53,29 @@ near() { # FILE FILE: step 1 within 1e-6, all within 1e-4, as shares
 	paste "$1" "$2" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > (NR == 1 ? 1e-6 : 1e-4) * $1) bad = 1 } END { exit bad || NR < '"${3:-6}"' }'
 }
 result() { [ -d "$1/model" ] && echo "$1/model/model.safetensors" || echo "$1/adapter/adapter_model.safetensors"; }
-same() { cmp "$1/checkpoint-6/optimizer.bin" "$2/checkpoint-6/optimizer.bin" && cmp "$(result "$1")" "$(result "$2")"; }
+# The states of a checkpoint as one file, whatever number of ranks wrote it: master, m, v in F32.
+states() {
+	for part in 0 1 2; do
+		for file in "$1"/checkpoint-6/optimizer*.bin; do
+			third=$(($(stat -c %s "$file") / 3))
+			tail -c +$((part * third + 1)) "$file" | head -c $third
+		done
+	done
+}
+same() { cmp <(states "$1") <(states "$2") && cmp "$(result "$1")" "$(result "$2")"; }
+cut_at() { # DIR STEP: as if the run had been killed there
+	for one in "$1"/checkpoint-*; do
+		[ "${one##*-}" -le "$2" ] || rm -rf "$one"
+	done
+	rm -rf "$1/model" "$1/adapter"
+	sed -i '/"type":"end"/d; /"type":"close"/d' "$1/journal.jsonl"
+}
+shards() { find "$1" -name "optimizer-0000?-of-0000$2.bin" | wc -l; } # FOLDER RANKS
+# One rank goes on from the last step, so it writes that checkpoint again, as one file of states of any format.
+same_read() { # ONE SEVERAL
+	[ "$(shards "$2/checkpoint-6" 4)" = 4 ] && cmp "$(result "$1")" "$(result "$2")" && cut_at "$2" 6 && train 0 1 --resume "$2" &&
+		cmp "$1/checkpoint-6/optimizer.bin" "$2/checkpoint-6/optimizer.bin" && cmp "$(result "$1")" "$(result "$2")"
+}
 held() { sed -n 's/.*"eval_loss": \([-0-9.e+]*\),*/\1/p' "$1/checkpoint-6/trainer_state.json"; }
 
 stages="1 2 3"
@@ -67,6 +89,7 @@ for stage in $stages; do
 	for ranks in 2 4; do
 		ok "stage $stage on $ranks ranks" train 0 $ranks bits.$stage.yaml --out bits.$stage.$ranks
 		ok ".. has the bits of one rank" same bits bits.$stage.$ranks
+		ok ".. and each rank writes a shard" eval '[ "$(shards bits.$stage.$ranks/checkpoint-6 $ranks)" = $ranks ] && [ ! -e bits.$stage.$ranks/checkpoint-6/optimizer.bin ]'
 		ok ".. and its held-out losses" [ "$(held bits)" = "$(held bits.$stage.$ranks)" ]
 	done
 done
@@ -77,10 +100,12 @@ for kind in 8bit bf16 lora qlora; do
 	four=$([ $kind = qlora ] && echo ', load_in_4bit: true')
 	config $kind.yaml "deterministic: true" "zero_stage: $highest" "$([ $full = no ] || echo "optim: adamw_$kind")"
 	ok "one rank trains, $kind" train 0 1 $kind.yaml --out $kind.1
-	ok "four ranks have its bits" eval 'train 0 4 $kind.yaml --out $kind.4 && same $kind.1 $kind.4'
+	ok "four ranks train, $kind" train 0 4 $kind.yaml --out $kind.4
+	cp -r $kind.4 $kind.kept
+	ok ".. with its bits, as one rank reads them from the shards" same_read $kind.1 $kind.4
 done
 # less_weights KIND: each of four ranks has fewer bytes than one rank
-less_weights() { [ "$(arena $1.4/nodes/*/rank-1/journal.jsonl | cut -d. -f1)" -lt "$(arena $1.1/journal.jsonl | cut -d. -f1)" ]; }
+less_weights() { [ "$(arena $1.kept/nodes/*/rank-1/journal.jsonl | cut -d. -f1)" -lt "$(arena $1.1/journal.jsonl | cut -d. -f1)" ]; }
 ok "a base model that is divided takes less memory" less_weights lora
 full=yes four=
 
@@ -113,25 +138,18 @@ for full in yes no; do
 done
 full=yes model=model
 
-# A run that goes on with another number of ranks, of which one divides nothing: what came later is removed, as if the run had been
-# killed there.
+# A run that goes on with another number of ranks, and in other stages: what came later is removed, as if the run had been killed there.
 config steps.yaml "deterministic: true" "save_total_limit: 0" "max_grad_norm: 0.5" "zero_stage: $highest"
 sed -i 's/save_steps: 3/save_steps: 1/' steps.yaml
-cut_at() { # DIR STEP
-	for one in "$1"/checkpoint-*; do
-		[ "${one##*-}" -le "$2" ] || rm -rf "$one"
-	done
-	rm -rf "$1/model"
-	sed -i '/"type":"end"/d; /"type":"close"/d' "$1/journal.jsonl"
-}
-goes_on() { # RANKS STEP
-	cut_at chain "$2" && train 0 "$1" --resume chain && says "resumes from chain/checkpoint-$2\$" err
+goes_on() { # RANKS STEP STAGE
+	cut_at chain "$2" && sed -i "s/zero_stage: ./zero_stage: $3/" chain/config.yaml && train 0 "$1" --resume chain && says "resumes from chain/checkpoint-$2\$" err
 }
 ok "one rank begins" train 0 1 steps.yaml --out chain
-ok "four ranks go on" goes_on 4 1
-ok "two go on" goes_on 2 3
-ok "one goes on" goes_on 1 4
-ok "four end it" goes_on 4 5
+ok "four ranks go on in stage 3" goes_on 4 1 3
+ok "two go on in stage 1" goes_on 2 2 1
+ok "four go on without a stage" goes_on 4 3 0
+ok "two go on in stage 2" goes_on 2 4 2
+ok "four end it in stage 3" goes_on 4 5 3
 ok "with the bits of a run without interruption" same bits chain
 
 # The memory of the plan. Each rank has two micro-batches, and in the last step of an epoch some have one.

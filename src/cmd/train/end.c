@@ -44,7 +44,7 @@ static bool has_journal(const struct training *t, const char *dir)
 	if (record_read_run(&r, dir, NULL))
 		return false;
 	hash = json_string_value(json_object_get(r.plan, "hash"));
-	ours = r.case_count == 1 && hash && !strcmp(hash, t->hash);
+	ours = r.case_count == 1 && hash && !strcmp(hash, t->run_hash);
 	record_release(&r);
 	return ours;
 }

@@ -38,9 +38,6 @@ enum {
 	SCHEDULE_REQUESTS_MOST = 1 << 20,
 	SCHEDULE_PLANS_MOST = 64,
 	SCHEDULE_AT_ONCE_MOST = 64, /* most tokens of one entry */
-	/* Priorities of requests. A lower number comes first. Others are refused. */
-	SCHEDULE_PRIORITY_FIRST = -16,
-	SCHEDULE_PRIORITY_LAST = 15,
 };
 
 /* Predicted time of a step: step_ns, and for each row row_ns + depth_ns · position, and logits_ns for each
