@@ -39,13 +39,13 @@ _assay()
 	health:--for) words='nobody slurm-prolog slurm-epilog slurm-healthcheck npd readiness' ;;
 	health:--suite) words=' acceptance attention comprehensive-devices comprehensive-links comprehensive-stress full health-active health links quick roofline stress training' ;;
 	ladder:--device) words='auto cpu gpu' ;;
-	ladder:--shape) words='tiny tiny-qwen3 tiny-llama tiny-64 tiny-qwen3-64 tiny-llama-64 smollm2-135m qwen2-0.5b qwen2-1.5b qwen2-7b qwen2.5-3b qwen2.5-14b qwen2-72b qwen3-0.6b qwen3-4b qwen3-8b llama-3.2-1b llama-3.1-8b' ;;
+	ladder:--shape) words='tiny tiny-qwen3 tiny-llama tiny-64 tiny-qwen3-64 tiny-llama-64 smollm2-135m qwen2-0.5b qwen2-1.5b qwen2-7b qwen2.5-3b qwen2.5-14b qwen2.5-32b qwen2-72b qwen3-0.6b qwen3-4b qwen3-8b llama-3.2-1b llama-3.1-8b' ;;
 	launch:--how) words='auto plain ssh slurm mpirun' ;;
 	list:--suite) words=' acceptance attention comprehensive-devices comprehensive-links comprehensive-stress full health-active health links quick roofline stress training' ;;
 	list:--as) words='prometheus-rules alerts grafana doc' ;;
 	load:--endpoint) words='chat completions' ;;
 	load:--arrival) words='poisson constant gamma ramp steps' ;;
-	make-model:--shape) words='tiny tiny-qwen3 tiny-llama tiny-64 tiny-qwen3-64 tiny-llama-64 smollm2-135m qwen2-0.5b qwen2-1.5b qwen2-7b qwen2.5-3b qwen2.5-14b qwen2-72b qwen3-0.6b qwen3-4b qwen3-8b llama-3.2-1b llama-3.1-8b' ;;
+	make-model:--shape) words='tiny tiny-qwen3 tiny-llama tiny-64 tiny-qwen3-64 tiny-llama-64 smollm2-135m qwen2-0.5b qwen2-1.5b qwen2-7b qwen2.5-3b qwen2.5-14b qwen2.5-32b qwen2-72b qwen3-0.6b qwen3-4b qwen3-8b llama-3.2-1b llama-3.1-8b' ;;
 	make-model:--dtype) words='bf16 f16 f32' ;;
 	merge:--dtype) words='base bf16 f16 f32' ;;
 	probe:--target) words=' cpu cpu-each-numa gpu pair pair-once node node-doubling team team-doubling all' ;;

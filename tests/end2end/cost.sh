@@ -229,7 +229,7 @@ run none output=0 input=0
 ok "a run without tokens" eval 'cost 2 none && says "none: the run counted no tokens" err'
 run memory kind=memory
 ok "a run of something else" eval 'cost 64 memory && says "memory: a run of memory; cost reads runs of load, serve and train" err'
-ok "no run" eval 'expect 64 cost && says "name a run directory" err'
+ok "no run" eval 'expect 64 cost && says "no run directory given" err'
 ok "a run that is not there" eval 'cost 64 no/such && says "no/such" err'
 mkdir begun && head -n 1 load/journal.jsonl > begun/journal.jsonl
 ok "a run that was killed before its job began" eval 'cost 64 begun && says "begun: its journal ends before the job began" err'

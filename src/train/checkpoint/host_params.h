@@ -26,9 +26,12 @@ struct host_params {
 	bool lent;	/* the optimizer changes some of them in place: no copies, or offloaded states */
 	bool takes_all; /* it copies complete states, not only the shard */
 	void *memory;	/* owned memory of the copies; NULL: none */
-	/* Ranks divide the states (ZeRO). Rank 0 has copies of complete ones, which train/run/divided.c
-	 * fills. The functions below that copy have no effect. */
+	/* Ranks divide the states (ZeRO), and each writes its shard. The complete states have no memory,
+	 * except an adapter's master weights on rank 0. */
 	bool divided;
+	/* Ranks divide the states, and rank 0 writes them. It has copies of complete ones, which
+	 * train/run/divided.c fills. The functions below that copy have no effect. */
+	bool collected;
 };
 
 /* Bytes of the copies, which offloaded states do not have. `part` NULL: one rank, which has copies only of a
@@ -37,6 +40,12 @@ uint64_t host_params_bytes(const struct params *p, bool gpu, const struct host_p
 /* Allocates the copies. Owner: caller, host_params_release. */
 enum status host_params_create(struct host_params *m, const struct params *p, const struct backend *back,
 			       const struct host_part *part, struct error *err);
+/* With tensor parallel: `whole` has the places of the undivided model's states. Rank 0 (`first`) has copies
+ * of them, which train/run/split_states.c fills. Owner: caller, host_params_release. */
+enum status host_params_create_whole(struct host_params *m, const struct params *whole, bool first,
+				     struct error *err);
+/* Bytes of these copies. */
+uint64_t host_params_whole_bytes(const struct params *whole);
 void host_params_release(struct host_params *m);
 /* Copies all states from a GPU, after all enqueued work. */
 enum status host_params_get(struct host_params *m, const struct params *p, struct backend *back,
@@ -50,6 +59,9 @@ enum status host_params_take(struct host_params *m, const struct params *p, stru
 /* Copies all states to a GPU, including the copy of offloaded weights that GEMMs read. */
 enum status host_params_put(const struct host_params *m, const struct params *p, struct backend *back,
 			    struct error *err);
+/* Copies a shard in host memory to the rank's states, as host_params_put does with all. */
+enum status host_params_put_shard(const struct shard *s, const struct params *p, struct backend *back,
+				  struct error *err);
 /* That copy alone. No effect without offloaded weights. */
 enum status host_params_put_live(const struct params *p, struct backend *back, struct error *err);
 #endif
