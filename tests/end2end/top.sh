@@ -191,7 +191,7 @@ ok "without a driver the host is shown" env ASSAY_LIB_NVML=/nowhere "$assay" top
 env ASSAY_LIB_NVML=/nowhere "$assay" top --once > out
 ok "and the reason" says '^gpu: library nvml' out
 if ! /sbin/ldconfig -p | grep -q libnvidia-ml; then
-	env -u ASSAY_LIB_NVML "$assay" top --once > out
+	env -u ASSAY_LIB_NVML -u LD_LIBRARY_PATH "$assay" top --once > out
 	ok "a machine that has no driver at all gets a short reason" says '^gpu: no NVIDIA driver: libnvidia-ml.so.1 was not found$' out
 fi
 FAKE_NVML_LOST=2 FAKE_NVML_AFTER=1 "$assay" top --count 60 --interval 200ms > out 2> err
