@@ -138,7 +138,7 @@ build_all() {
 	# UBSan's checks trap, which ASan reports with the place: their messages would make the program eight times as large, and each of
 	# thousands of starts twice as long. For a message build without the trap.
 	# shellcheck disable=SC2086
-	made build_in build-asan "all meson-test-prereq" $plain,-fsanitize-undefined-trap-on-error -Db_sanitize=address,undefined -Db_lundef=false
+	made build_in build-asan "all meson-test-prereq" $plain "-Dc_args=-g1 -fsanitize-undefined-trap-on-error" -Db_sanitize=address,undefined -Db_lundef=false
 	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1 src/serve/libassay-http.so mpi_ranks_prereq" $plain -Doptimization=g \
 		-Db_sanitize=thread -Db_lundef=false -Dplot=disabled -Darchive=disabled -Dscreen=disabled
 	export CC=clang
