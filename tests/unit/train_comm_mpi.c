@@ -21,6 +21,8 @@ static struct {
 	struct team_mpi mpi;
 	struct mpi_plugin_call broadcast[8];
 	unsigned broadcasts;
+	unsigned members[RANKS], member_count, group_calls, gathers, left;
+	bool group_fails;
 } fake;
 
 static void close_fake(struct team *t)
@@ -72,6 +74,38 @@ enum status team_mpi_call(struct team *t, const struct mpi_plugin_call *c, struc
 		other_block((char *)c->receive + bytes, c, bytes);
 	}
 	return STATUS_OK;
+}
+
+enum status team_mpi_group(struct team *t, const unsigned *ranks, unsigned count, void **group,
+			   struct error *err)
+{
+	(void)t;
+	if (!pthread_equal(pthread_self(), fake.thread) || fake.group_fails)
+		return error_set(err, STATUS_VENDOR, "MPI_Comm_create_group: failed");
+	memcpy(fake.members, ranks, count * sizeof(*ranks));
+	fake.member_count = count;
+	*group = fake.members;
+	return STATUS_OK;
+}
+
+/* An all-gather in place finds this rank's block at its place, and the other's is a copy of it. */
+enum status team_mpi_group_call(struct team *t, void *group, const struct mpi_plugin_call *c,
+				struct error *err)
+{
+	assert_ptr_equal(group, fake.members);
+	fake.group_calls++;
+	if (c->what != MPI_PLUGIN_ALL_GATHER || !c->in_place)
+		return team_mpi_call(t, c, err);
+	fake.gathers++;
+	memcpy((char *)c->receive + c->count, c->receive, c->count);
+	return STATUS_OK;
+}
+
+void team_mpi_group_leave(struct team *t, void *group)
+{
+	(void)t;
+	assert_ptr_equal(group, fake.members);
+	fake.left++;
 }
 
 /* Both ranks ask for the same collectives. */
@@ -297,6 +331,44 @@ static void test_comm_mpi__bf16_halves_the_bytes_and_rounds_as_stated(void **sta
 	free(other);
 }
 
+static void test_comm_mpi__a_group_has_collectives_of_its_own(void **state)
+{
+	static const size_t equal[] = {0, 4, 8}, unequal[] = {0, 3, 8};
+	const struct comm_members members = {.first = 0, .stride = 1, .count = RANKS};
+	float x[8] = {1, 2, 3, 4, 0, 0, 0, 0};
+	double sum = 3;
+	struct error err = {0};
+	struct team team;
+	struct comm *all = opened(&team), *c;
+
+	(void)state;
+	assert_int_equal(comm_mpi_group(&c, all, &members, &err), STATUS_OK);
+	assert_int_equal(fake.member_count, RANKS);
+	assert_true(fake.members[0] == 0 && fake.members[1] == 1 && c->rank == 0 && c->size == RANKS);
+	/* equal ranges are one call, others a broadcast each */
+	assert_int_equal(c->ops->all_gather(c, row(x, 8), equal, &err), STATUS_OK);
+	assert_int_equal(c->ops->wait(c, &err), STATUS_OK);
+	assert_true(fake.gathers == 1 && fake.broadcasts == 0 && x[4] == 1 && x[7] == 4);
+	assert_int_equal(c->ops->all_gather(c, row(x, 8), unequal, &err), STATUS_OK);
+	assert_int_equal(c->ops->reduce_scatter(c, row(x, 8), equal, &err), STATUS_OK);
+	assert_int_equal(c->ops->wait(c, &err), STATUS_OK);
+	assert_true(fake.gathers == 1 && fake.broadcasts == 2 && x[0] == 2 && x[3] == 8);
+	assert_int_equal(comm_sum(c, &sum, 1, &err), STATUS_OK);
+	assert_true(sum == 6);
+	assert_int_equal(fake.group_calls, fake.calls + 1);
+	/* what all ranks do passes no group */
+	assert_int_equal(all->ops->all_reduce(all, row(x, 1), &err), STATUS_OK);
+	assert_int_equal(all->ops->wait(all, &err), STATUS_OK);
+	assert_int_equal(fake.group_calls, fake.calls - 1);
+	c->ops->close(c);
+	assert_int_equal(fake.left, 1);
+	fake.group_fails = true;
+	assert_int_equal(comm_mpi_group(&c, all, &members, &err), STATUS_VENDOR);
+	assert_null(c);
+	assert_non_null(strstr(err.text, "MPI_Comm_create_group"));
+	all->ops->close(all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -306,6 +378,7 @@ int main(void)
 		cmocka_unit_test(test_comm_mpi__bytes_are_collected),
 		cmocka_unit_test(test_comm_mpi__host_numbers_come_back_at_once),
 		cmocka_unit_test(test_comm_mpi__bf16_halves_the_bytes_and_rounds_as_stated),
+		cmocka_unit_test(test_comm_mpi__a_group_has_collectives_of_its_own),
 		cmocka_unit_test(test_comm_mpi__after_a_failure_nothing_is_called),
 	};
 

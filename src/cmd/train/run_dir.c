@@ -22,7 +22,7 @@ void train_write_config(struct training *t)
 {
 	text_release(&t->written);
 	config_write(&t->written, &t->config);
-	file_sha256(t->hash, text_str(&t->written), t->written.size);
+	config_hash(t->hash, &t->config);
 }
 
 /* True if the file does not exist or an earlier attempt wrote it. Any other file belongs to the user. */
