@@ -44,11 +44,12 @@ struct param {
 	bool elsewhere; /* tensor parallel: another rank holds it too, and counts it in the norm */
 };
 
-/* What several ranks divide (ZeRO, docs/explanation/design/mesh.md): the moments, and also the master weights
- * and the gradient. A rank has its range of each. ranks 0: nothing is divided. */
+/* What several ranks divide (ZeRO, docs/explanation/design/mesh.md): the moments and the lower halves, and
+ * also the master weights, the gradient and the live copy. A rank has its range of each. ranks 0: nothing is
+ * divided. */
 struct params_shards {
 	unsigned rank, ranks;
-	bool master, gradient;
+	bool master, gradient, live;
 };
 
 struct params {
@@ -113,6 +114,8 @@ struct params_range params_part(const struct params *p, size_t begin, size_t end
 /* Ends of the own range of the flat vector. */
 size_t params_begin(const struct params *p);
 size_t params_end(const struct params *p);
+/* The element of a complete state with which the rank's part of it begins; 0 if nothing of it is divided. */
+size_t params_first(const struct params *p, enum params_state which);
 /* The ranges of all ranks in elements [first, last), counted from `first`: out [ranks + 1]. */
 void params_borders(const struct params *p, size_t first, size_t last, size_t *out);
 /* Elements [first, first + count) of a vector or of its own range; absent if the vector is. */

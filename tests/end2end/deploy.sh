@@ -258,7 +258,7 @@ wrong() { # PATTERN ARGS..
 	ok "refused: $pattern" expect 64 deploy "$@"
 	ok ".. and named" says "$pattern" err
 }
-wrong 'name the hosts'
+wrong 'no hosts given'
 wrong 'host a is listed twice' a b a
 wrong 'characters that no host name has' 'a;b'
 wrong 'is not written as HOST' @a

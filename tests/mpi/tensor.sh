@@ -186,9 +186,9 @@ ok "offload: optimizer" refuses 2 2 "tensor_parallel_size: 2 is not supported wi
 ok "communication_data_type: bf16" refuses 2 2 "tensor_parallel_size: 2 is not supported with communication_data_type" "communication_data_type: bf16"
 ok "moments in 8 bits" refuses 2 2 "tensor_parallel_size: 2 is not supported with moments in 8 bits" "optim: adamw_8bit"
 full=no
-ok "packs that the copies cannot share" packs=3 refuses 4 2 "a step has 3 packs .*, which 2 groups with 1 packs per micro-batch"
+packs=3
+ok "packs that the copies cannot share" refuses 4 2 "a step has 3 packs .*, which 2 groups with 1 packs per micro-batch"
+packs=2
 more=', load_in_4bit: true'
 ok "weights in 4 bits" refuses 2 2 "tensor_parallel_size: 2 is not supported with load_in_4bit"
-more=
-dropout=0
 finish

@@ -108,26 +108,41 @@ if unshare -m true 2> /dev/null; then
 	ok "ranks with folders of their own train" [ $? = 0 ]
 	ok ".. with a warning that names the rank" says 'mnt/apart: rank 1 does not see this run directory, so rank 0 writes the checkpoints alone' err
 	ok ".. and one file" [ -s mnt/0/apart/checkpoint-6/optimizer.bin ]
+	# Ranks that divide the states: rank 0 collects them, and gives each its range after a resume.
+	config collected.yaml "" "full_finetuning: true" "zero_stage: 2" "save_steps: 3" "save_total_limit: 0"
+	apart() { # WORDS..: two ranks train with folders of their own
+		started 2 sh -c 'exec unshare -m sh -c "mount --bind mnt/$OMPI_COMM_WORLD_RANK mnt && exec \"\$0\" train \"\$@\"" "$0" "$@"' "$assay" "$@" > out 2> err
+	}
+	ok "ranks that divide their states train so" apart collected.yaml --out mnt/collected
+	ok ".. rank 0 writes one file, with the bits of one rank" eval '[ -s mnt/0/collected/checkpoint-6/optimizer.bin ] && same whole mnt/0/collected'
+	cut_at mnt/0/collected 3
+	ok ".. and gives each rank its range after a resume" eval 'apart --resume mnt/collected && says "resumes from mnt/collected/checkpoint-3$" err && same whole mnt/0/collected'
+	ok ".. and exports the model" cmp whole/model/model.safetensors mnt/0/collected/model/model.safetensors
 else
 	untested "ranks with folders of their own" "no mount namespaces here"
 fi
 
-# A rank is killed in each phase of the save of step 6. The checkpoint of step 3 stands, and the run ends with the same bits.
+# A rank is killed in each phase of the save of step 6. The checkpoint of step 3 stands, and the run ends with the same bits. Then the same
+# with ranks that divide weights, gradient and states.
 killed() { # RANK CALL PATTERN SKIP
 	rm -rf struck
-	started 4 env LD_PRELOAD="$strike" STRIKE_RANK="$1" STRIKE_CALL="$2" STRIKE_PATH="$3" STRIKE_SKIP="$4" "$assay" train lora.yaml --silence 60s --out struck > out 2> err
+	started 4 env LD_PRELOAD="$strike" STRIKE_RANK="$1" STRIKE_CALL="$2" STRIKE_PATH="$3" STRIKE_SKIP="$4" "$assay" train $kind.yaml --silence 60s --out struck > out 2> err
 	[ $? = 2 ] && says "signal 9 (Killed)" err && [ -d struck/checkpoint-3 ] && [ "$(cat struck/latest)" = checkpoint-3 ]
 }
-again() { train 0 4 --resume struck && says "resumes from struck/checkpoint-$1\$" err && same lora struck && [ -z "$(find struck -name '*.new*' -o -name '*.damaged')" ]; }
+again() { train 0 4 --resume struck && says "resumes from struck/checkpoint-$1\$" err && same $as struck && [ -z "$(find struck -name '*.new*' -o -name '*.damaged')" ]; }
 phase() { # TEXT RANK CALL PATTERN [STEP [SKIP]]
-	ok "killed $1: the run ends" killed "$2" "$3" "$4" "${6:-0}"
+	ok "$kind: killed $1: the run ends" killed "$2" "$3" "$4" "${6:-0}"
 	ok ".. and goes on from an intact checkpoint" again "${5:-3}"
 }
-phase "before it writes its shard" 2 open '*checkpoint-6.new*'
-phase "before its shard is on the disk" 1 fsync '*checkpoint-6.new*optimizer-00002-of-00004.bin*'
-phase "before its shard has its name" 3 rename '*checkpoint-6.new*optimizer-00004-of-00004.bin*'
-phase "after its shard has its name" 3 fsync '*checkpoint-6.new-????????????????'
-phase "rank 0, before the manifest" 0 open '*checkpoint-6.new*checkpoint.json*'
-phase "rank 0, before the folder has its name" 0 renameat2 '*checkpoint-6.new*'
-phase "rank 0, after the folder has its name" 0 open '*/latest*' 6 1
+config divided.yaml "" "full_finetuning: true" "zero_stage: 3" "save_steps: 3" "save_total_limit: 0"
+for kind in lora divided; do
+	as=$([ $kind = lora ] && echo lora || echo whole)
+	phase "before it writes its shard" 2 open '*checkpoint-6.new*'
+	phase "before its shard is on the disk" 1 fsync '*checkpoint-6.new*optimizer-00002-of-00004.bin*'
+	phase "before its shard has its name" 3 rename '*checkpoint-6.new*optimizer-00004-of-00004.bin*'
+	phase "after its shard has its name" 3 fsync '*checkpoint-6.new-????????????????'
+	phase "rank 0, before the manifest" 0 open '*checkpoint-6.new*checkpoint.json*'
+	phase "rank 0, before the folder has its name" 0 renameat2 '*checkpoint-6.new*'
+	phase "rank 0, after the folder has its name" 0 open '*/latest*' 6 1
+done
 finish

@@ -53,7 +53,29 @@ near() { # FILE FILE: step 1 within 1e-6, all within 1e-4, as shares
 	paste "$1" "$2" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > (NR == 1 ? 1e-6 : 1e-4) * $1) bad = 1 } END { exit bad || NR < '"${3:-6}"' }'
 }
 result() { [ -d "$1/model" ] && echo "$1/model/model.safetensors" || echo "$1/adapter/adapter_model.safetensors"; }
-same() { cmp "$1/checkpoint-6/optimizer.bin" "$2/checkpoint-6/optimizer.bin" && cmp "$(result "$1")" "$(result "$2")"; }
+# The states of a checkpoint as one file, whatever number of ranks wrote it: master, m, v in F32.
+states() {
+	for part in 0 1 2; do
+		for file in "$1"/checkpoint-6/optimizer*.bin; do
+			third=$(($(stat -c %s "$file") / 3))
+			tail -c +$((part * third + 1)) "$file" | head -c $third
+		done
+	done
+}
+same() { cmp <(states "$1") <(states "$2") && cmp "$(result "$1")" "$(result "$2")"; }
+cut_at() { # DIR STEP: as if the run had been killed there
+	for one in "$1"/checkpoint-*; do
+		[ "${one##*-}" -le "$2" ] || rm -rf "$one"
+	done
+	rm -rf "$1/model" "$1/adapter"
+	sed -i '/"type":"end"/d; /"type":"close"/d' "$1/journal.jsonl"
+}
+shards() { find "$1" -name "optimizer-0000?-of-0000$2.bin" | wc -l; } # FOLDER RANKS
+# One rank goes on from the last step, so it writes that checkpoint again, as one file of states of any format.
+same_read() { # ONE SEVERAL
+	[ "$(shards "$2/checkpoint-6" 4)" = 4 ] && cmp "$(result "$1")" "$(result "$2")" && cut_at "$2" 6 && train 0 1 --resume "$2" &&
+		cmp "$1/checkpoint-6/optimizer.bin" "$2/checkpoint-6/optimizer.bin" && cmp "$(result "$1")" "$(result "$2")"
+}
 held() { sed -n 's/.*"eval_loss": \([-0-9.e+]*\),*/\1/p' "$1/checkpoint-6/trainer_state.json"; }
 
 stages="1 2 3"
@@ -67,6 +89,7 @@ for stage in $stages; do
 	for ranks in 2 4; do
 		ok "stage $stage on $ranks ranks" train 0 $ranks bits.$stage.yaml --out bits.$stage.$ranks
 		ok ".. has the bits of one rank" same bits bits.$stage.$ranks
+		ok ".. and each rank writes a shard" eval '[ "$(shards bits.$stage.$ranks/checkpoint-6 $ranks)" = $ranks ] && [ ! -e bits.$stage.$ranks/checkpoint-6/optimizer.bin ]'
 		ok ".. and its held-out losses" [ "$(held bits)" = "$(held bits.$stage.$ranks)" ]
 	done
 done
@@ -77,10 +100,12 @@ for kind in 8bit bf16 lora qlora; do
 	four=$([ $kind = qlora ] && echo ', load_in_4bit: true')
 	config $kind.yaml "deterministic: true" "zero_stage: $highest" "$([ $full = no ] || echo "optim: adamw_$kind")"
 	ok "one rank trains, $kind" train 0 1 $kind.yaml --out $kind.1
-	ok "four ranks have its bits" eval 'train 0 4 $kind.yaml --out $kind.4 && same $kind.1 $kind.4'
+	ok "four ranks train, $kind" train 0 4 $kind.yaml --out $kind.4
+	cp -r $kind.4 $kind.kept
+	ok ".. with its bits, as one rank reads them from the shards" same_read $kind.1 $kind.4
 done
 # less_weights KIND: each of four ranks has fewer bytes than one rank
-less_weights() { [ "$(arena $1.4/nodes/*/rank-1/journal.jsonl | cut -d. -f1)" -lt "$(arena $1.1/journal.jsonl | cut -d. -f1)" ]; }
+less_weights() { [ "$(arena $1.kept/nodes/*/rank-1/journal.jsonl | cut -d. -f1)" -lt "$(arena $1.1/journal.jsonl | cut -d. -f1)" ]; }
 ok "a base model that is divided takes less memory" less_weights lora
 full=yes four=
 
@@ -113,25 +138,33 @@ for full in yes no; do
 done
 full=yes model=model
 
-# A run that goes on with another number of ranks, of which one divides nothing: what came later is removed, as if the run had been
-# killed there.
+# Optimizer states in host memory: each rank has its range there. A run goes on with them, and without them.
+for stage in $stages; do
+	config host.$stage.yaml "deterministic: true" "zero_stage: $stage" "max_grad_norm: 0.5" "offload: optimizer"
+	ok "four ranks with offload: optimizer have the bits of one, stage $stage" eval 'train 0 4 host.$stage.yaml --out host.$stage && same bits host.$stage'
+done
+config host.0.yaml "deterministic: true" "max_grad_norm: 0.5" "offload: optimizer"
+ok "so do ranks that divide nothing" eval 'train 0 4 host.0.yaml --out host.0 && same bits host.0'
+cut_at host.3 3
+sed -i 's/offload: optimizer/offload: none/; s/zero_stage: 3/zero_stage: 2/' host.3/config.yaml
+ok "two go on without offload" eval 'train 0 2 --resume host.3 && says "resumes from host.3/checkpoint-3$" err && same bits host.3'
+cut_at host.2 3
+ok "and four go on with it" eval 'train 0 4 --resume host.2 && says "resumes from host.2/checkpoint-3$" err && same bits host.2'
+config host.8bit.yaml "deterministic: true" "zero_stage: $highest" "optim: adamw_8bit" "offload: optimizer"
+ok "so do 8-bit moments" eval 'train 0 4 host.8bit.yaml --out host.8bit && same_read 8bit.1 host.8bit'
+
+# A run that goes on with another number of ranks, and in other stages: what came later is removed, as if the run had been killed there.
 config steps.yaml "deterministic: true" "save_total_limit: 0" "max_grad_norm: 0.5" "zero_stage: $highest"
 sed -i 's/save_steps: 3/save_steps: 1/' steps.yaml
-cut_at() { # DIR STEP
-	for one in "$1"/checkpoint-*; do
-		[ "${one##*-}" -le "$2" ] || rm -rf "$one"
-	done
-	rm -rf "$1/model"
-	sed -i '/"type":"end"/d; /"type":"close"/d' "$1/journal.jsonl"
-}
-goes_on() { # RANKS STEP
-	cut_at chain "$2" && train 0 "$1" --resume chain && says "resumes from chain/checkpoint-$2\$" err
+goes_on() { # RANKS STEP STAGE
+	cut_at chain "$2" && sed -i "s/zero_stage: ./zero_stage: $3/" chain/config.yaml && train 0 "$1" --resume chain && says "resumes from chain/checkpoint-$2\$" err
 }
 ok "one rank begins" train 0 1 steps.yaml --out chain
-ok "four ranks go on" goes_on 4 1
-ok "two go on" goes_on 2 3
-ok "one goes on" goes_on 1 4
-ok "four end it" goes_on 4 5
+ok "four ranks go on in stage 3" goes_on 4 1 3
+ok "two go on in stage 1" goes_on 2 2 1
+ok "four go on without a stage" goes_on 4 3 0
+ok "two go on in stage 2" goes_on 2 4 2
+ok "four end it in stage 3" goes_on 4 5 3
 ok "with the bits of a run without interruption" same bits chain
 
 # The memory of the plan. Each rank has two micro-batches, and in the last step of an epoch some have one.
@@ -161,6 +194,11 @@ for stage in 0 1 2 3; do
 	sed -i 's/device: cpu/device: gpu/; s/global_batch_size: 4/global_batch_size: 16/' plan.yaml
 	ok "a plan for 16 GPUs, stage $stage" eval '"$assay" train plan.yaml --plan --gpus 8 --nodes 2 --json > plan.$stage 2> err'
 done
+for stage in 1 3; do
+	config plan.yaml "zero_stage: $stage" "offload: optimizer"
+	sed -i 's/device: cpu/device: gpu/; s/global_batch_size: 4/global_batch_size: 16/' plan.yaml
+	ok "the same with states in host memory, stage $stage" eval '"$assay" train plan.yaml --plan --gpus 8 --nodes 2 --json > plan.host$stage 2> err'
+done
 model=model
 length=$(planned 0 trained | head -n 1)
 # about PART STAGE BYTES-PER-PARAMETER BYTES: within a hundredth
@@ -174,6 +212,8 @@ ok "stage 1: moments and master weights" eval 'about optimiser 1 0.5 0 && about 
 ok "stage 1: the whole gradient" about gradient 1 4 0
 ok "stage 2: gradient of a range, and the buffers of two layers and the ends" about gradient 2 0.25 $((4 * buffers))
 ok "stage 3: weights of a range" eval 'about trained 3 0.25 0 && about slots 3 0 $((2 * buffers))'
+ok "offload, stage 1: master weights and moments of a range are on the host, BF16 weights on the GPU" eval 'about offloaded host1 0.75 0 && about trained host1 2 0'
+ok "offload, stage 3: BF16 weights of a range are on the GPU" eval 'about offloaded host3 0.75 0 && about trained host3 0.125 0'
 refuses() { # WORDS YAML-LINES..: before weights are read
 	words=$1
 	shift
@@ -183,6 +223,5 @@ refuses() { # WORDS YAML-LINES..: before weights are read
 }
 ok "a stage that does not exist is refused" refuses 'zero_stage: .*4' "zero_stage: 4"
 ok "FP8 is refused in stage 3" eval 'expect 64 make-model --shape tiny-64 --out eights || true; refuses "zero_stage: 3 divides the weights, and precision: fp8" "zero_stage: 3" "precision: fp8"'
-ok "states in host memory are refused" refuses "offload: optimizer moves whole optimizer states, and zero_stage: 1" "zero_stage: 1" "offload: optimizer"
 ok "on one rank a stage has no effect, and that is said" eval 'train 0 1 bits.1.yaml --out alone && says "zero_stage: 1 has no effect on one rank" err'
 finish

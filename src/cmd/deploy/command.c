@@ -137,7 +137,8 @@ static enum status take_hosts(struct hosts *h, const struct deploy_opts *o, stru
 	if (o->hostfile)
 		return hosts_read(h, o->hostfile, err);
 	if (!o->hosts.count)
-		return error_set(err, STATUS_BAD_INPUT, "deploy: name the hosts, or a file with --hostfile");
+		return error_set(err, STATUS_BAD_INPUT,
+				 "no hosts given: assay deploy HOST.. -- COMMAND, or --hostfile FILE");
 	for (size_t i = 0; i < o->hosts.count; i++)
 		text_addf(&all, "%s%s", i ? "," : "", o->hosts.word[i]);
 	st = all.failed ? error_errno(err, ENOMEM, "no memory for the hosts")

@@ -27,6 +27,8 @@ enum status train_report(const struct training *t, struct error *err)
 		st = report_write(t->dir, &judged.in, &note, err);
 	if (!st && !t->o->json)
 		st = show_report(&judged.in, REPORT_TEXT, NULL, t->c->colour, err);
+	if (!st && !t->o->json)
+		log_info(t->c->log, LOG_TOPIC_RUN, "report: %s/report.html", t->dir);
 	text_release(&note);
 	judged_release(&judged);
 	return st;
@@ -42,7 +44,7 @@ static bool has_journal(const struct training *t, const char *dir)
 	if (record_read_run(&r, dir, NULL))
 		return false;
 	hash = json_string_value(json_object_get(r.plan, "hash"));
-	ours = r.case_count == 1 && hash && !strcmp(hash, t->hash);
+	ours = r.case_count == 1 && hash && !strcmp(hash, t->run_hash);
 	record_release(&r);
 	return ours;
 }

@@ -168,7 +168,7 @@ static enum status begin_job(struct training *t, struct error *err)
 				      .limit = "training",
 				      .fields = fields,
 				      .field_count = sizeof(fields) / sizeof(fields[0]),
-				      .hash = t->hash,
+				      .hash = t->run_hash,
 				      .resume = t->goes_on && train_ranks_leads(t),
 				      .sample = t->o->sample,
 				      .real_names = t->o->real_names,
@@ -297,7 +297,7 @@ static enum status look_for_end(struct training *t, bool *finished, struct error
 		return st;
 	asked = json_string_value(json_object_get(r.plan, "hash"));
 	*finished = r.case_count == 1 && r.cases[0].ended && r.cases[0].ending == ENDING_DONE &&
-		    r.cases[0].status == STATUS_OK && asked && !strcmp(asked, t->hash);
+		    r.cases[0].status == STATUS_OK && asked && !strcmp(asked, t->run_hash);
 	if (r.case_count == 1)
 		look_for_kernels(t, &r.cases[0]);
 	record_release(&r);

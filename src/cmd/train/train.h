@@ -46,6 +46,7 @@ struct training {
 	double load_s;	     /* time that reading model and rows may take */
 	struct text written; /* the configuration as saved in the run directory */
 	char hash[65];	     /* SHA-256 of that text */
+	char run_hash[65];   /* SHA-256 of the settings that a resumed run may not change */
 	char kernels[32];    /* OpenBLAS kernels of the resumed run; "": unknown */
 	struct job *job;
 	struct process worker;

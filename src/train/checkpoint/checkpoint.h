@@ -71,13 +71,22 @@ enum status checkpoint_find(struct checkpoint_found *f, const char *run, struct 
  * *note. One that lacks a shard keeps its name and sets f->elsewhere. */
 enum status checkpoint_open(struct checkpoint_found *f, const char *run, uint64_t step, struct text *note,
 			    struct error *err);
+/* Opens a checkpoint that this run has just written, or that another rank has found intact. It reads the
+ * manifest and compares no checksums. */
+enum status checkpoint_reopen(struct checkpoint_found *f, const char *path, uint64_t step, struct error *err);
 void checkpoint_found_release(struct checkpoint_found *f);
-/* Fills the states of every parameter by name. BAD_INPUT if one is missing or has another size, if the
- * checkpoint has a parameter that is not in *p, or if its states have another format. */
+/* Fills the states of every parameter by name; a state of *p without memory is left out. BAD_INPUT if one is
+ * missing or has another size, if the checkpoint has a parameter that is not in *p, or if its states have
+ * another format. */
 enum status checkpoint_load(const struct checkpoint_found *f, struct params *p, struct error *err);
 /* The same for a range of the vector; *p needs only the table and the types of its states. */
 enum status checkpoint_load_shard(const struct checkpoint_found *f, const struct params *p,
 				  const struct shard *s, struct error *err);
+/* Master weights of elements [first, first + count) of a parameter in F32. *p needs only the table and the
+ * types of its states. */
+enum status checkpoint_weights(const struct checkpoint_found *f, const struct params *p,
+			       const struct param *param, size_t first, size_t count, float *out,
+			       struct error *err);
 /* Only the checks of checkpoint_load, from the manifest. The states of *p need no memory. */
 enum status checkpoint_fits(const struct checkpoint_found *f, const struct params *p, struct error *err);
 /* Reads trainer_state.json. Owner: caller. */
@@ -108,5 +117,7 @@ enum status checkpoint_writer_wait(struct checkpoint_writer *w, struct error *er
 /* Waits until the last checkpoint has copied its parameters. It reports no error; checkpoint_writer_wait
  * does. */
 void checkpoint_writer_taken(struct checkpoint_writer *w);
+/* The same until the thread has nothing left to write, on several ranks of this rank's shard. */
+void checkpoint_writer_written(struct checkpoint_writer *w);
 void checkpoint_writer_free(struct checkpoint_writer *w); /* waits for the last checkpoint; NULL-safe */
 #endif

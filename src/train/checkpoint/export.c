@@ -26,6 +26,7 @@ enum status export_adapter(const char *dir, const struct model *m, const struct 
 
 struct whole {
 	const struct params *params;
+	const struct checkpoint_found *saved; /* NULL: params has the weights */
 	const struct weights *from;
 };
 
@@ -38,6 +39,9 @@ static enum status rows_of(void *arg, const struct named *n, int64_t row, int64_
 
 	if (!one)
 		return error_set(err, STATUS_BUG, "%s is not a trained parameter", n->hf);
+	if (w->saved)
+		return checkpoint_weights(w->saved, p, one, (size_t)(row * one->cols),
+					  (size_t)(rows * one->cols), out, err);
 	params_master(p, one->offset + (size_t)(row * one->cols), (size_t)(rows * one->cols), out);
 	return STATUS_OK;
 }
@@ -51,9 +55,9 @@ static enum status write_tokenizer(void *arg, const char *dir, struct error *err
 }
 
 enum status export_model(const char *dir, const struct model *m, const struct params *host,
-			 const struct weights *from, struct error *err)
+			 const struct checkpoint_found *saved, const struct weights *from, struct error *err)
 {
-	struct whole w = {host, from};
+	struct whole w = {host, saved, from};
 	const struct folder_options o = {.shape = &m->shape,
 					 .dtype = host->format.master == MASTER_NONE ? DTYPE_BF16 : DTYPE_F32,
 					 .replace = true,

@@ -56,12 +56,26 @@ static uint64_t complete_bytes(const struct params *p)
 	return bytes;
 }
 
-/* Ranks divide the states (ZeRO): rank 0 has room for complete ones, which train/run/divided.c fills. */
-static uint64_t divided_bytes(const struct params *p)
+/* Complete states, all of which rank 0 has room for. */
+static struct params collected_states(const struct params *p)
 {
-	const struct params whole = params_whole(p);
+	struct params whole = params_whole(p);
+
+	whole.offloaded = false;
+	return whole;
+}
+
+static uint64_t collected_bytes(const struct params *p)
+{
+	const struct params whole = collected_states(p);
 
 	return p->shards.rank ? 0 : complete_bytes(&whole);
+}
+
+/* Rank 0 writes the adapter to each checkpoint. All ranks have its master weights. */
+static uint64_t adapter_bytes(const struct params *p, const struct host_part *part)
+{
+	return part->first && part->adapter ? params_state_bytes(p, PARAMS_STATE_master) : 0;
 }
 
 /* Whether the copies are complete states. */
@@ -73,7 +87,8 @@ static bool is_complete(bool gpu, const struct host_part *part)
 uint64_t host_params_bytes(const struct params *p, bool gpu, const struct host_part *part)
 {
 	if (p->border)
-		return divided_bytes(p);
+		return part ? shard_bytes(p, part->begin, part->end) + adapter_bytes(p, part)
+			    : collected_bytes(p);
 	if (is_complete(gpu, part))
 		return complete_bytes(p);
 	return part ? shard_bytes(p, part->begin, part->end) : 0;
@@ -103,9 +118,18 @@ static void place(struct host_params *m, const struct params *p, bool gpu, const
 		shard_view(&m->shard, &m->taken, begin, end);
 }
 
-static void place_divided(struct host_params *m, const struct params *p)
+static void place_divided(struct host_params *m, const struct params *p, const struct host_part *part)
 {
 	m->params = params_whole(p);
+	if (adapter_bytes(p, part))
+		m->params.master.data = (uint8_t *)m->memory + shard_bytes(p, part->begin, part->end);
+	m->taken = m->params;
+	shard_place(&m->shard, p, part->begin, part->end, m->memory);
+}
+
+static void place_collected(struct host_params *m, const struct params *p)
+{
+	m->params = collected_states(p);
 	if (m->memory)
 		point(&m->params, m->memory);
 	m->taken = m->params;
@@ -117,10 +141,11 @@ enum status host_params_create(struct host_params *m, const struct params *p, co
 	const bool gpu = back->kind == BACKEND_GPU;
 	const uint64_t bytes = host_params_bytes(p, gpu, part);
 
-	*m = (struct host_params){.params = *p, .taken = *p, .divided = p->border};
-	m->copies = (gpu && p->length) || part || m->divided;
+	*m = (struct host_params){
+		.params = *p, .taken = *p, .divided = p->border && part, .collected = p->border && !part};
+	m->copies = (gpu && p->length) || part || m->collected;
 	m->lent = !m->copies || p->offloaded;
-	m->takes_all = !part || (part->first && part->adapter);
+	m->takes_all = !m->divided && (!part || (part->first && part->adapter));
 	if (bytes) {
 		m->memory = large_pages(bytes);
 		if (!m->memory)
@@ -130,7 +155,9 @@ enum status host_params_create(struct host_params *m, const struct params *p, co
 				(double)bytes * 1e-9);
 	}
 	if (m->divided)
-		place_divided(m, p);
+		place_divided(m, p, part);
+	else if (m->collected)
+		place_collected(m, p);
 	else
 		place(m, p, gpu, part);
 	return STATUS_OK;
@@ -206,17 +233,20 @@ enum status host_params_get(struct host_params *m, const struct params *p, struc
 {
 	enum status st = wait_for_copies(p, back, err);
 
-	return !st && back->kind == BACKEND_GPU && m->memory && !m->divided
-		       ? copy_states(&m->params, p, back, get_state, err)
-		       : st;
+	if (st || !m->memory || m->collected)
+		return st;
+	if (m->divided)
+		return m->params.master.data ? get_state(back, &p->master, m->params.master.data, err)
+					     : STATUS_OK;
+	return back->kind == BACKEND_GPU ? copy_states(&m->params, p, back, get_state, err) : STATUS_OK;
 }
 
 enum status host_params_mark(const struct host_params *m, struct backend *back, struct error *err)
 {
 	enum status st = wait_for_copies(&m->params, back, err);
 
-	return !st && m->copies && !m->divided && back->kind == BACKEND_GPU ? gpu_backend_mark(back, err)
-									    : st;
+	return !st && m->copies && !m->collected && back->kind == BACKEND_GPU ? gpu_backend_mark(back, err)
+									      : st;
 }
 
 static enum status take_state(struct backend *back, const struct mat *from, void *to, struct error *err)
@@ -233,10 +263,12 @@ enum status host_params_take(struct host_params *m, const struct params *p, stru
 	struct shard from;
 	enum status st = STATUS_OK;
 
-	if (!m->copies || m->divided)
+	if (!m->copies || m->collected)
 		return STATUS_OK;
 	if (m->takes_all)
 		return copy_states(&m->taken, p, back, take_state, err);
+	if (m->divided && m->taken.master.data)
+		st = take_state(back, &p->master, m->taken.master.data, err);
 	shard_view(&from, p, m->shard.begin, m->shard.end);
 	for (int i = 0; !st && i < PARAMS_STATE_COUNT; i++)
 		if (from.state[i].rows && !params_state_offloaded(p, (enum params_state)i))
@@ -246,20 +278,35 @@ enum status host_params_take(struct host_params *m, const struct params *p, stru
 
 enum status host_params_put_live(const struct params *p, struct backend *back, struct error *err)
 {
+	const size_t begin = params_begin(p), count = params_end(p) - begin;
+	const struct mat room = params_cut(p, &p->grad, begin, count);
 	enum status st;
 
 	if (!params_state_offloaded(p, PARAMS_STATE_master))
 		return STATUS_OK;
-	st = back->ops->put(back, p->grad, p->master.data, err);
-	return st ? st : back->ops->convert(back, p->grad, p->live, err);
+	st = back->ops->put(back, room, p->master.data, err);
+	return st ? st : back->ops->convert(back, room, params_cut(p, &p->live, begin, count), err);
 }
 
 enum status host_params_put(const struct host_params *m, const struct params *p, struct backend *back,
 			    struct error *err)
 {
-	enum status st = back->kind == BACKEND_GPU && m->memory && !m->divided
+	enum status st = back->kind == BACKEND_GPU && m->memory && !m->divided && !m->collected
 				 ? copy_states(&m->params, p, back, put_state, err)
 				 : STATUS_OK;
 
+	return st ? st : host_params_put_live(p, back, err);
+}
+
+enum status host_params_put_shard(const struct shard *s, const struct params *p, struct backend *back,
+				  struct error *err)
+{
+	struct shard to;
+	enum status st = STATUS_OK;
+
+	shard_view(&to, p, s->begin, s->end);
+	for (int i = 0; !st && i < PARAMS_STATE_COUNT; i++)
+		if (to.state[i].rows && !params_state_offloaded(p, (enum params_state)i))
+			st = put_state(back, &to.state[i], s->state[i].data, err);
 	return st ? st : host_params_put_live(p, back, err);
 }

@@ -26,9 +26,12 @@ struct host_params {
 	bool lent;	/* the optimizer changes some of them in place: no copies, or offloaded states */
 	bool takes_all; /* it copies complete states, not only the shard */
 	void *memory;	/* owned memory of the copies; NULL: none */
-	/* Ranks divide the states (ZeRO). Rank 0 has copies of complete ones, which train/run/divided.c
-	 * fills. The functions below that copy have no effect. */
+	/* Ranks divide the states (ZeRO), and each writes its shard. The complete states have no memory,
+	 * except an adapter's master weights on rank 0. */
 	bool divided;
+	/* Ranks divide the states, and rank 0 writes them. It has copies of complete ones, which
+	 * train/run/divided.c fills. The functions below that copy have no effect. */
+	bool collected;
 };
 
 /* Bytes of the copies, which offloaded states do not have. `part` NULL: one rank, which has copies only of a
@@ -56,6 +59,9 @@ enum status host_params_take(struct host_params *m, const struct params *p, stru
 /* Copies all states to a GPU, including the copy of offloaded weights that GEMMs read. */
 enum status host_params_put(const struct host_params *m, const struct params *p, struct backend *back,
 			    struct error *err);
+/* Copies a shard in host memory to the rank's states, as host_params_put does with all. */
+enum status host_params_put_shard(const struct shard *s, const struct params *p, struct backend *back,
+				  struct error *err);
 /* That copy alone. No effect without offloaded weights. */
 enum status host_params_put_live(const struct params *p, struct backend *back, struct error *err);
 #endif

@@ -57,6 +57,20 @@ enum status checkpoint_open(struct checkpoint_found *f, const char *run, uint64_
 	return st;
 }
 
+enum status checkpoint_reopen(struct checkpoint_found *f, const char *path, uint64_t step, struct error *err)
+{
+	enum status st;
+
+	*f = (struct checkpoint_found){.step = step};
+	text_copy(f->path, sizeof(f->path), path);
+	st = manifest_read(&f->manifest, f->path, err);
+	if (!st)
+		st = manifest_check_shards(f->manifest, f->path, err);
+	if (st)
+		checkpoint_found_release(f);
+	return st;
+}
+
 enum status checkpoint_find(struct checkpoint_found *f, const char *run, struct text *note, struct error *err)
 {
 	struct checkpoint_list list;
@@ -274,7 +288,57 @@ enum status checkpoint_load(const struct checkpoint_found *f, struct params *p, 
 	struct shard whole;
 
 	shard_view(&whole, p, 0, p->length);
+	for (int i = 0; i < PARAMS_STATE_COUNT; i++)
+		if (!whole.state[i].data)
+			whole.state[i] = (struct mat){0};
 	return checkpoint_load_shard(f, p, &whole, err);
+}
+
+/* Reads elements [first, first + count) of both halves of a parameter's weights; the second one may be
+ * absent. */
+static enum status read_weights(const struct checkpoint_found *f, const struct param *param,
+				const struct params *p, size_t first, size_t count, struct params *out,
+				struct error *err)
+{
+	static const enum params_state halves[] = {PARAMS_STATE_master, PARAMS_STATE_rest};
+	const json_t *entry = find_parameter(parameters_of(f), param->name);
+	enum status st = check_one(f, entry, param, p, err);
+
+	for (int i = 0; i < 2 && !st; i++) {
+		struct mat *m = params_state(out, halves[i]);
+		uint64_t at;
+
+		if (!m->rows)
+			continue;
+		st = find_state(f, entry, param, p, halves[i], &at, err);
+		if (!st)
+			st = read_range(f, m->dtype, halves[i], at + first, count, m->data, err);
+	}
+	return st;
+}
+
+enum status checkpoint_weights(const struct checkpoint_found *f, const struct params *p,
+			       const struct param *param, size_t first, size_t count, float *out,
+			       struct error *err)
+{
+	struct params part = {.format = p->format, .master = p->master, .rest = p->rest};
+	enum status st;
+
+	part.master.data = out; /* F32 needs no second buffer */
+	part.rest.data = NULL;
+	if (p->format.master != MASTER_F32) {
+		part.master.data = malloc(2 * count * sizeof(uint16_t));
+		if (!part.master.data)
+			return error_errno(err, ENOMEM, "%s", f->path);
+		part.rest.data = (uint16_t *)part.master.data + count;
+	}
+	st = read_weights(f, param, p, first, count, &part, err);
+	if (part.master.data == out)
+		return st;
+	if (!st)
+		params_master(&part, 0, count, out);
+	free(part.master.data);
+	return st;
 }
 
 enum status checkpoint_state(const struct checkpoint_found *f, json_t **state, struct error *err)

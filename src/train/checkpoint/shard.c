@@ -50,7 +50,8 @@ void shard_view(struct shard *s, const struct params *p, size_t begin, size_t en
 
 		*m = part_of(p, begin, end, (enum params_state)i, &first);
 		if (m->rows && m->data)
-			m->data = (uint8_t *)m->data + dtype_bytes(m->dtype, first);
+			m->data = (uint8_t *)m->data +
+				  dtype_bytes(m->dtype, first - params_first(p, (enum params_state)i));
 	}
 }
 

@@ -13,7 +13,7 @@ struct shard {
 
 /* The range of a rank, if the ranks divide `length` elements equally. */
 void shard_range(size_t *begin, size_t *end, size_t length, unsigned rank, unsigned ranks);
-/* A view of complete states in host memory. */
+/* A view of a range of states, which are complete or the own range of a rank that has it. */
 void shard_view(struct shard *s, const struct params *p, size_t begin, size_t end);
 /* The shard's states in memory of their own, of shard_bytes; those that are offloaded stay where they are.
  * `memory` NULL: for a plan. */

@@ -92,7 +92,11 @@ static uint64_t libraries_bytes(const struct stepper *planned, const struct conf
 void host_part_of(struct host_part *part, const struct config *c, const struct params *p)
 {
 	*part = (struct host_part){.first = !c->place.rank, .adapter = c->has_lora};
-	shard_range(&part->begin, &part->end, p->length, c->place.rank, c->place.ranks ? c->place.ranks : 1);
+	part->begin = params_begin(p);
+	part->end = params_end(p);
+	if (!p->border)
+		shard_range(&part->begin, &part->end, p->length, c->place.rank,
+			    c->place.ranks ? c->place.ranks : 1);
 }
 
 /* Bytes of the host copies for checkpoints. Several ranks copy a shard each, if they share the run directory.

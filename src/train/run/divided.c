@@ -1,10 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* States that ranks divide (ZeRO, docs/explanation/design/mesh.md): to rank 0 for a checkpoint, and from it
+/* States that ranks divide (ZeRO, docs/explanation/design/mesh.md). After a resume each rank reads its range.
+ * If the ranks do not share the run directory, the states go to rank 0 for a checkpoint, and come from it
  * after a resume. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include "model/tensor/dtype.h"
 #include "train/run/internal.h"
+
+/* -- a shared run directory -- */
+
+/* Reads the own range from all shards in which it lies. */
+static enum status read_own(struct train *t, struct error *err)
+{
+	const struct params *p = &t->stepper.model->params;
+	const size_t begin = params_begin(p), end = params_end(p);
+	void *memory = malloc(shard_bytes(p, begin, end) + 1);
+	struct shard own;
+	enum status st;
+
+	if (!memory)
+		return error_errno(err, ENOMEM, "a range of the optimizer's states");
+	shard_place(&own, p, begin, end, memory);
+	st = checkpoint_load_shard(&t->earlier, &t->host_params.params, &own, err);
+	if (!st)
+		st = host_params_put_shard(&own, p, &t->stepper.back, err);
+	free(memory);
+	return st;
+}
+
+enum status run_load_own(struct train *t, struct error *err)
+{
+	char path[sizeof(t->earlier.path)] = "", *whole;
+	enum status st = STATUS_OK;
+
+	if (run_writes(t)) {
+		whole = realpath(t->earlier.path, NULL);
+		if (!whole || strlen(whole) >= sizeof(path))
+			st = error_errno(err, errno, "%s", t->earlier.path);
+		text_copy(path, sizeof(path), whole ? whole : "");
+		free(whole);
+	}
+	st = comm_agree(t->comm, st, err);
+	if (!st)
+		st = t->comm->ops->share(t->comm, path, sizeof(path), err);
+	if (!st && !run_writes(t))
+		st = checkpoint_reopen(&t->earlier, path, t->state.step, err);
+	if (!st)
+		st = read_own(t, err);
+	return comm_agree(t->comm, st, err);
+}
+
+/* -- a run directory that only rank 0 has -- */
 
 enum { PIECE = 4 << 20 }; /* bytes that are shared at once */
 
@@ -16,6 +63,7 @@ struct division {
 	uint8_t *range;	 /* this rank's range in host memory; owned */
 	size_t *border;	 /* [ranks + 1], in bytes; owned */
 	bool is_divided; /* false: each rank has it complete */
+	bool on_host;	 /* the rank's range is in host memory */
 };
 
 static void division_release(struct division *d)
@@ -35,6 +83,7 @@ static enum status division_make(struct division *d, struct train *t, enum param
 	*d = (struct division){.which = which,
 			       .own = *params_state(own, which),
 			       .whole = t->host_params.memory ? all->data : NULL,
+			       .on_host = params_state_offloaded(own, which),
 			       .is_divided = which != PARAMS_STATE_master || own->shards.master};
 	d->border = calloc((size_t)t->comm->size + 1, sizeof(*d->border));
 	if (!d->border)
@@ -52,7 +101,9 @@ static enum status collect(struct division *d, struct train *t, struct error *er
 
 	if (!d->is_divided)
 		return d->whole ? back->ops->get(back, d->own, d->whole, err) : STATUS_OK;
-	if (d->own.cols)
+	if (d->on_host)
+		memcpy(d->range, d->own.data, dtype_bytes(d->own.dtype, (uint64_t)d->own.cols));
+	else if (d->own.cols)
 		st = back->ops->get(back, d->own, d->range, err);
 	return st ? st : comm_collect(t->comm, d->range, d->whole, d->border, err);
 }
@@ -83,7 +134,11 @@ static enum status divide(struct division *d, struct train *t, struct error *err
 		take(d, c->rank, piece, at, n);
 	}
 	free(piece);
-	return st || !d->own.cols ? st : t->stepper.back.ops->put(&t->stepper.back, d->own, d->range, err);
+	if (!st && d->on_host)
+		memcpy(d->own.data, d->range, dtype_bytes(d->own.dtype, (uint64_t)d->own.cols));
+	return st || !d->own.cols || d->on_host
+		       ? st
+		       : t->stepper.back.ops->put(&t->stepper.back, d->own, d->range, err);
 }
 
 static enum status each_state(struct train *t,
@@ -109,15 +164,22 @@ enum status run_collect(struct train *t, struct error *err)
 {
 	enum status st;
 
-	if (!t->host_params.divided)
+	if (!t->host_params.collected)
 		return STATUS_OK;
 	st = checkpoint_writer_wait(t->writer, err); /* it reads the same memory */
 	if (!st && t->mesh.tensor > 1)
 		return run_split_collect(t, err);
+	if (!st && t->stepper.model->params.offloaded)
+		st = t->stepper.back.ops->lane_wait(&t->stepper.back, LANE_STATES, err);
 	return st ? st : each_state(t, collect, err);
 }
 
 enum status run_divide(struct train *t, struct error *err)
 {
-	return t->mesh.tensor > 1 ? run_split_divide(t, err) : each_state(t, divide, err);
+	enum status st;
+
+	if (t->mesh.tensor > 1)
+		return run_split_divide(t, err);
+	st = each_state(t, divide, err);
+	return st ? st : host_params_put_live(&t->stepper.model->params, &t->stepper.back, err);
 }

@@ -115,6 +115,8 @@ json_t *run_cached(struct train *t);
 enum status run_emit_chosen(struct train *t, struct error *err);
 /* Starts to write a checkpoint of the current state. `wait`: returns only when it is on the disk (save.c). */
 enum status run_save(struct train *t, bool wait, struct error *err);
+/* Waits until the checkpoint that is being written no longer reads what the optimizer changes. */
+enum status run_free_states(struct train *t, struct error *err);
 /* UNAVAILABLE: the run directory was removed or is not writable. If the directory was moved, t->dir becomes
  * its new path. */
 enum status run_check_directory(struct train *t, struct error *err);
@@ -139,8 +141,11 @@ enum status run_compare_inputs(struct train *t, const json_t *inputs, struct err
 enum status run_share_state(struct train *t, struct error *err);
 /* Gives rank 0's parameters and moments to all ranks. */
 enum status run_share_params(struct train *t, struct error *err);
-/* If ranks divide the states (ZeRO): brings them to rank 0's t->host_params, after its last checkpoint was
- * written (divided.c). Otherwise no effect. */
+/* Ranks divide the states (ZeRO) and share the run directory: each reads its range of the checkpoint that
+ * rank 0 has found (divided.c). */
+enum status run_load_own(struct train *t, struct error *err);
+/* If ranks divide the states and do not share the run directory: brings them to rank 0's t->host_params,
+ * after its last checkpoint was written. Otherwise no effect. */
 enum status run_collect(struct train *t, struct error *err);
 /* The reverse: rank 0's t->host_params to all, each its range. */
 enum status run_divide(struct train *t, struct error *err);

@@ -167,17 +167,27 @@ static enum status note_inputs(struct train *t, struct error *err)
 	return st;
 }
 
+/* Rank 0 reads the checkpoint, and gives it to the others. */
+static enum status load_all(struct train *t, struct error *err)
+{
+	enum status st =
+		t->earlier.manifest ? checkpoint_load(&t->earlier, &t->host_params.params, err) : STATUS_OK;
+
+	if (!st && t->earlier.manifest)
+		st = host_params_put(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
+	return st ? st : run_share_params(t, err);
+}
+
 static enum status load_checkpoint(struct train *t, struct error *err)
 {
 	enum status st;
 
 	if (!t->state.step)
 		return stepper_gather(&t->stepper, err);
-	st = t->earlier.manifest ? checkpoint_load(&t->earlier, &t->host_params.params, err) : STATUS_OK;
-	if (!st && t->earlier.manifest)
-		st = host_params_put(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
-	if (!st)
-		st = run_share_params(t, err);
+	if (t->host_params.divided)
+		st = run_load_own(t, err);
+	else
+		st = load_all(t, err);
 	if (!st)
 		st = stepper_gather(&t->stepper, err);
 	if (!st && run_writes(t))
@@ -337,8 +347,6 @@ static enum status open_copies(struct train *t, struct error *err)
 		t->saving.shared = false;
 		return host_params_create_whole(&t->host_params, &whole, run_writes(t), err);
 	}
-	if (t->stepper.model->params.border) /* rank 0 collects the states of all and writes them */
-		t->saving.shared = false;
 	host_part_of(&part, &t->config, &t->stepper.model->params);
 	return host_params_create(&t->host_params, &t->stepper.model->params, &t->stepper.back,
 				  t->saving.shared ? &part : NULL, err);

@@ -79,6 +79,17 @@ static enum status take_parameters(void *arg, struct error *err)
 	return host_params_take(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
 }
 
+enum status run_free_states(struct train *t, struct error *err)
+{
+	if (!t->host_params.lent)
+		checkpoint_writer_taken(t->writer);
+	else if (t->saving.pending) /* the thread's report is for run_save_join */
+		checkpoint_writer_written(t->writer);
+	else
+		return checkpoint_writer_wait(t->writer, err);
+	return STATUS_OK;
+}
+
 struct checkpoint_source run_source(struct train *t, const json_t *state)
 {
 	return (struct checkpoint_source){.run = t->dir,
@@ -128,50 +139,78 @@ enum status run_save(struct train *t, bool wait, struct error *err)
 	return run_writes(t) ? save_alone(t, wait, err) : STATUS_OK;
 }
 
-/* Replaces the last step's parameters in host memory by those of the best evaluation. If that checkpoint is
- * damaged, the last step's stay. */
-static enum status take_best(struct train *t, struct error *err)
+/* Opens the checkpoint of the best evaluation, if that is another one than the last step's. False: there is
+ * none, or it is damaged, and the last step's parameters are used. */
+static bool open_best(struct train *t, struct checkpoint_found *f)
 {
 	struct text note = {0};
 	struct error why = {0};
-	struct checkpoint_found f;
-	enum status st;
 
 	if (!t->config.training.load_best_model_at_end || !t->state.has_best ||
 	    t->state.best_step == t->state.step)
-		return STATUS_OK;
-	if (checkpoint_open(&f, t->dir, t->state.best_step, &note, &why)) {
-		if (f.elsewhere)
-			text_addf(&note, "%s\n", why.text);
-		text_addf(&note,
-			  "the best checkpoint, of step %" PRIu64
-			  ", cannot be read; assay exports the last step, %" PRIu64 ", instead\n",
-			  t->state.best_step, t->state.step);
-		run_warn(t, &note);
-		text_release(&note);
-		return STATUS_OK;
+		return false;
+	if (!checkpoint_open(f, t->dir, t->state.best_step, &note, &why))
+		return true;
+	if (f->elsewhere)
+		text_addf(&note, "%s\n", why.text);
+	text_addf(&note,
+		  "the best checkpoint, of step %" PRIu64
+		  ", cannot be read; assay exports the last step, %" PRIu64 ", instead\n",
+		  t->state.best_step, t->state.step);
+	run_warn(t, &note);
+	text_release(&note);
+	return false;
+}
+
+/* From parameters in host memory. */
+static enum status export_held(struct train *t, const char *path, struct error *err)
+{
+	const struct model *m = model_whole(t->stepper.model);
+	struct params *held = &t->host_params.params;
+	struct checkpoint_found best;
+	enum status st = host_params_get(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
+
+	if (!st && open_best(t, &best)) {
+		st = checkpoint_load(&best, held, err);
+		checkpoint_found_release(&best);
 	}
-	st = checkpoint_load(&f, &t->host_params.params, err);
+	if (st)
+		return st;
+	return m->full ? export_model(path, m, held, NULL, &t->weights, err)
+		       : export_adapter(path, m, &held->master, false, err);
+}
+
+/* Ranks divide the weights, so no rank holds all of them: from the checkpoint of the last step, which all
+ * ranks have written. */
+static enum status export_saved(struct train *t, const char *path, struct error *err)
+{
+	char last[PATH_MAX + 64];
+	struct checkpoint_found f;
+	enum status st = STATUS_OK;
+
+	checkpoint_path(last, t->dir, t->state.step, "");
+	if (!open_best(t, &f))
+		st = checkpoint_reopen(&f, last, t->state.step, err);
+	if (st)
+		return st;
+	st = checkpoint_fits(&f, &t->host_params.params, err);
+	if (!st)
+		st = export_model(path, t->stepper.model, &t->host_params.params, &f, &t->weights, err);
 	checkpoint_found_release(&f);
 	return st;
 }
 
 enum status run_export(struct train *t, struct error *err)
 {
-	const struct model *m = model_whole(t->stepper.model);
+	const bool full = t->stepper.model->full;
 	char path[PATH_MAX + 16];
 	enum status st;
 
 	stepper_rest(&t->stepper);
 	st = run_check_directory(t, err);
+	snprintf(path, sizeof(path), "%s/%s", t->dir, full ? "model" : "adapter");
 	if (!st)
-		st = host_params_get(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
-	if (!st)
-		st = take_best(t, err);
-	snprintf(path, sizeof(path), "%s/%s", t->dir, m->full ? "model" : "adapter");
-	if (!st)
-		st = m->full ? export_model(path, m, &t->host_params.params, &t->weights, err)
-			     : export_adapter(path, m, &t->host_params.params.master, false, err);
+		st = full && t->host_params.divided ? export_saved(t, path, err) : export_held(t, path, err);
 	return st ? st
 		  : run_emit(t, "saved",
 			     json_pack("{s:I, s:s}", "step", (json_int_t)t->state.step, "path", path), err);

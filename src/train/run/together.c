@@ -261,7 +261,7 @@ enum status run_share_params(struct train *t, struct error *err)
 	struct params states = t->stepper.model->params;
 	enum status st = STATUS_OK;
 
-	if (t->host_params.divided)
+	if (t->host_params.collected)
 		return run_divide(t, err);
 	for (int i = 0; t->comm && !st && i < PARAMS_STATE_COUNT; i++) {
 		const uint64_t bytes = params_state_bytes(&states, (enum params_state)i);

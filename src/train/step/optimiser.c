@@ -15,14 +15,6 @@ struct optimiser optimiser_of(const struct config_training *t)
 	};
 }
 
-/* The first element of the own range of a state. */
-static size_t first_of(const struct params *p, enum params_state which)
-{
-	const bool whole = which == PARAMS_STATE_rest || (which == PARAMS_STATE_master && !p->shards.master);
-
-	return whole ? 0 : params_part(p, 0, params_begin(p), which).count;
-}
-
 struct states states_of(const struct params *p)
 {
 	struct params all = *p;
@@ -30,7 +22,7 @@ struct states states_of(const struct params *p)
 
 	for (int i = 0; i < PARAMS_STATE_COUNT; i++) {
 		s.of[i] = *params_state(&all, (enum params_state)i);
-		s.first[i] = first_of(p, (enum params_state)i);
+		s.first[i] = params_first(p, (enum params_state)i);
 	}
 	return s;
 }

@@ -14,9 +14,6 @@
 #include "model/tensor/fp8.h"
 #include "train/mesh/mesh.h"
 
-/* LAYERS: squares of the layers whose gradient is complete, for updates before the pass has ended. */
-enum { SUM_LOSS, SUM_SQUARES, SUM_LAYERS, SUMS };
-
 static enum recompute recompute_of(const struct config_training *t)
 {
 	static const enum recompute modes[] = {
@@ -772,7 +769,7 @@ enum status stepper_gather(struct stepper *s, struct error *err)
 		return STATUS_OK;
 	if (s->model->divided.weights)
 		return divided_gather(s->model, &s->back, err);
-	if (has_live && count)
+	if (has_live && count && !params_state_offloaded(p, PARAMS_STATE_master)) /* else its update did */
 		st = s->back.ops->convert(&s->back, p->master, params_cut(p, &p->live, begin, count), err);
 	s->comm->layer = -1;
 	if (!st)

@@ -19,6 +19,10 @@ struct step_size {
 	int64_t tokens, row_tokens; /* of a micro-batch; of its longest sequence */
 };
 
+/* The device adds these up during a step. SUM_LAYERS has the squares of those layers whose gradient is complete.
+ * Updates that begin before the pass has ended need it. */
+enum { SUM_LOSS, SUM_SQUARES, SUM_LAYERS, SUMS };
+
 struct stepper {
 	bool begun; /* a step was begun; later ones may make tuning choices (gpu_backend_hold) */
 	struct model *model;
@@ -28,7 +32,7 @@ struct stepper {
 	/* Offload: host memory of back->host, which is pinned for a GPU; own_host: allocated for a CPU. */
 	struct arena host;
 	void *own_host;
-	struct mat sums; /* F64: sum of losses, sum of the gradient's squares */
+	struct mat sums; /* [SUMS], F64 */
 	struct saved saved;
 	struct arena_mark placed, host_placed; /* end of the memory that outlives a pass */
 	struct optimiser optimiser;
