@@ -37,8 +37,12 @@ void train_write_config(struct training *t)
 {
 	text_release(&t->written);
 	config_write(&t->written, &t->config);
+<<<<<<< HEAD
+	config_hash(t->hash, &t->config);
+=======
 	file_sha256(t->hash, text_str(&t->written), t->written.size);
 	hash_run(t);
+>>>>>>> main
 }
 
 /* True if the file does not exist or an earlier attempt wrote it. Any other file belongs to the user. */

@@ -30,6 +30,10 @@ struct comm_nccl {
 	bool marked;		     /* `from` is recorded, after the last work before a collective */
 	bool timed;		     /* both were recorded and not read yet */
 	gpu_ptr rounded;	     /* [PIECE] BF16; 0: numbers travel as they are */
+	/* A group of ranks: the communication of all. Its collectives run on the back end's own stream, in
+	 * the order of the computation. So never two communicators of a GPU are at work at once. */
+	struct comm_nccl *all;
+	struct comm_members members;
 };
 
 static struct comm_nccl *nccl_of(struct comm *c)
@@ -51,6 +55,32 @@ static enum status compare(struct comm_nccl *n, enum team_flight_kind kind, uint
 	return collective_table_enter(n->table, &c, err);
 }
 
+/* The flight record compares the counts of all ranks, so it has only the collectives that all of them make.
+ */
+static bool is_recorded(const struct comm_nccl *n)
+{
+	return !n->all || n->comm.size == n->team->size;
+}
+
+static void record(struct comm_nccl *n, enum team_flight_kind kind, uint64_t bytes)
+{
+	if (!is_recorded(n))
+		return;
+	team_flight_ask(n->team->board, kind, bytes, (int32_t)n->comm.layer);
+	team_flight_begin(n->team->board);
+	n->all->enqueued++;
+}
+
+static struct gpu_stream *stream_of(const struct comm_nccl *n)
+{
+	return n->all ? gpu_backend_stream(n->back) : n->stream;
+}
+
+static ncclDataType_t type_of(const struct mat *x)
+{
+	return x->dtype == DTYPE_BF16 ? ncclBfloat16 : ncclFloat32;
+}
+
 /* Lets the collective begin after the back end's work so far. `travels`: the type that the ranks exchange. */
 static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype travels,
 			 enum team_flight_kind kind, struct error *err)
@@ -60,6 +90,12 @@ static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype tr
 
 	if ((x->dtype != DTYPE_F32 && x->dtype != DTYPE_BF16) || x->rows != 1)
 		return error_set(err, STATUS_BUG, "collectives take one row of F32 or BF16");
+	if (n->all) {
+		n->comm.count.calls++;
+		n->comm.count.bytes += (double)bytes;
+		record(n, kind, bytes);
+		return STATUS_OK;
+	}
 	team_flight_ask(n->team->board, kind, bytes, (int32_t)n->comm.layer);
 	/* The host may wait for another rank in the comparison, while the device has nothing to do. */
 	st = gpu_event_record(n->from, gpu_backend_stream(n->back), err);
@@ -80,7 +116,7 @@ static enum status sum(struct comm_nccl *n, void *x, int64_t count, ncclDataType
 {
 	return check(n,
 		     team_nccl_table(n->team)->all_reduce(x, x, (size_t)count, type, ncclSum, n->ranks->comm,
-							  gpu_stream_raw(n->stream)),
+							  gpu_stream_raw(stream_of(n))),
 		     "ncclAllReduce", err);
 }
 
@@ -115,8 +151,7 @@ static enum status nccl_all_reduce(struct comm *c, struct mat x, struct error *e
 
 	if (st)
 		return st;
-	return rounds ? sum_rounded(n, x, err)
-		      : sum(n, x.data, x.cols, x.dtype == DTYPE_BF16 ? ncclBfloat16 : ncclFloat32, err);
+	return rounds ? sum_rounded(n, x, err) : sum(n, x.data, x.cols, type_of(&x), err);
 }
 
 static enum status nccl_broadcast(struct comm *c, struct mat x, struct error *err)
@@ -127,9 +162,8 @@ static enum status nccl_broadcast(struct comm *c, struct mat x, struct error *er
 
 	return st ? st
 		  : check(n,
-			  call->broadcast(x.data, x.data, (size_t)x.cols,
-					  x.dtype == DTYPE_BF16 ? ncclBfloat16 : ncclFloat32, 0,
-					  n->ranks->comm, gpu_stream_raw(n->stream)),
+			  call->broadcast(x.data, x.data, (size_t)x.cols, type_of(&x), 0, n->ranks->comm,
+					  gpu_stream_raw(stream_of(n))),
 			  "ncclBroadcast", err);
 }
 
@@ -143,8 +177,11 @@ static bool is_equal(const struct comm *c, const size_t *border, size_t length)
 }
 
 /* One reduction for each range that has elements, as one group. */
-static enum status reduce_each(const struct comm_nccl *n, float *x, const size_t *border, struct error *err)
+static enum status reduce_each(const struct comm_nccl *n, const struct mat *x, const size_t *border,
+			       struct error *err)
 {
+	const size_t width = dtype_bytes(x->dtype, 1);
+	uint8_t *const data = x->data;
 	const struct nccl *call = team_nccl_table(n->team);
 	enum status st = check(n, call->group_start(), "ncclGroupStart", err), last;
 
@@ -153,9 +190,9 @@ static enum status reduce_each(const struct comm_nccl *n, float *x, const size_t
 	for (unsigned r = 0; r < n->comm.size && !st; r++)
 		if (border[r + 1] > border[r])
 			st = check(n,
-				   call->reduce(x + border[r], x + border[r], border[r + 1] - border[r],
-						ncclFloat32, ncclSum, (int)r, n->ranks->comm,
-						gpu_stream_raw(n->stream)),
+				   call->reduce(data + border[r] * width, data + border[r] * width,
+						border[r + 1] - border[r], type_of(x), ncclSum, (int)r,
+						n->ranks->comm, gpu_stream_raw(stream_of(n))),
 				   "ncclReduce", err);
 	last = check(n, call->group_end(), "ncclGroupEnd", st ? NULL : err);
 	return st ? st : last;
@@ -165,15 +202,16 @@ static enum status nccl_reduce_scatter(struct comm *c, struct mat x, const size_
 {
 	struct comm_nccl *n = nccl_of(c);
 	const struct nccl *call = team_nccl_table(n->team);
-	const size_t own = border[c->rank + 1] - border[c->rank];
-	float *data = x.data;
-	enum status st = begin(n, &x, x.dtype, TEAM_FLIGHT_REDUCE_SCATTER, err);
+	const size_t own = border[c->rank + 1] - border[c->rank], width = dtype_bytes(x.dtype, 1);
+	uint8_t *data = x.data;
+	enum status st =
+		begin(n, &x, x.dtype, n->all ? TEAM_FLIGHT_ACTIVATIONS_SUM : TEAM_FLIGHT_REDUCE_SCATTER, err);
 
 	if (st || !is_equal(c, border, own))
-		return st ? st : reduce_each(n, data, border, err);
+		return st ? st : reduce_each(n, &x, border, err);
 	return check(n,
-		     call->reduce_scatter(data, data + border[c->rank], own, ncclFloat32, ncclSum,
-					  n->ranks->comm, gpu_stream_raw(n->stream)),
+		     call->reduce_scatter(data, data + border[c->rank] * width, own, type_of(&x), ncclSum,
+					  n->ranks->comm, gpu_stream_raw(stream_of(n))),
 		     "ncclReduceScatter", err);
 }
 
@@ -190,7 +228,7 @@ static enum status broadcast_each(const struct comm_nccl *n, uint8_t *x, size_t 
 			st = check(n,
 				   call->broadcast(x + border[r] * width, x + border[r] * width,
 						   (border[r + 1] - border[r]) * width, ncclInt8, (int)r,
-						   n->ranks->comm, gpu_stream_raw(n->stream)),
+						   n->ranks->comm, gpu_stream_raw(stream_of(n))),
 				   "ncclBroadcast", err);
 	last = check(n, call->group_end(), "ncclGroupEnd", st ? NULL : err);
 	return st ? st : last;
@@ -202,13 +240,14 @@ static enum status nccl_all_gather(struct comm *c, struct mat x, const size_t *b
 	const struct nccl *call = team_nccl_table(n->team);
 	const size_t own = border[c->rank + 1] - border[c->rank], width = dtype_bytes(x.dtype, 1);
 	uint8_t *data = x.data;
-	enum status st = begin(n, &x, x.dtype, TEAM_FLIGHT_ALL_GATHER, err);
+	enum status st =
+		begin(n, &x, x.dtype, n->all ? TEAM_FLIGHT_ACTIVATIONS : TEAM_FLIGHT_ALL_GATHER, err);
 
 	if (st || !is_equal(c, border, own))
 		return st ? st : broadcast_each(n, data, width, border, err);
 	return check(n,
 		     call->all_gather(data + border[c->rank] * width, data, own * width, ncclInt8,
-				      n->ranks->comm, gpu_stream_raw(n->stream)),
+				      n->ranks->comm, gpu_stream_raw(stream_of(n))),
 		     "ncclAllGather", err);
 }
 
@@ -216,7 +255,11 @@ static enum status nccl_wait(struct comm *c, struct error *err)
 {
 	struct comm_nccl *n = nccl_of(c);
 	struct gpu_stream *work = gpu_backend_stream(n->back);
-	enum status st = gpu_event_record(n->done, n->stream, err);
+	enum status st;
+
+	if (n->all)
+		return STATUS_OK;
+	st = gpu_event_record(n->done, n->stream, err);
 
 	if (!st && !n->marked)
 		st = gpu_event_record(n->from, work, err);
@@ -361,4 +404,70 @@ enum status comm_nccl_device(struct comm *c, struct backend *back, struct error 
 		st = gpu_alloc(d, &n->rounded, dtype_bytes(DTYPE_BF16, PIECE), err);
 	st = team_agree(n->team, st, err);
 	return st ? st : team_nccl_comm(n->team, &spec, &n->ranks, err);
+}
+
+/* -- groups -- */
+
+/* Host numbers pass the connections of all ranks, which call this together. */
+static enum status group_gather(struct comm *c, const void *mine, size_t size, void *all, struct error *err)
+{
+	struct comm_nccl *n = nccl_of(c);
+	uint8_t *everyone = malloc(size * n->team->size);
+	enum status st =
+		everyone ? STATUS_OK : error_errno(err, ENOMEM, "figures of %u ranks", n->team->size);
+
+	if (!st)
+		st = n->all->comm.ops->gather(&n->all->comm, mine, size, everyone, err);
+	for (unsigned i = 0; !st && i < c->size; i++)
+		memcpy((uint8_t *)all + i * size,
+		       everyone + (n->members.first + i * n->members.stride) * size, size);
+	free(everyone);
+	return st;
+}
+
+/* The communicator lives as long as the team. */
+static void group_close(struct comm *c)
+{
+	free(nccl_of(c));
+}
+
+static const struct comm_ops group_ops = {
+	.name = "NCCL",
+	.all_reduce = nccl_all_reduce,
+	.reduce_scatter = nccl_reduce_scatter,
+	.all_gather = nccl_all_gather,
+	.wait = nccl_wait,
+	.gather = group_gather,
+	.close = group_close,
+};
+
+enum status comm_nccl_group(struct comm **out, struct comm *all, const struct comm_members *members,
+			    struct error *err)
+{
+	struct comm_nccl *a = nccl_of(all), *n = calloc(1, sizeof(*n));
+	enum status st =
+		n ? STATUS_OK : error_errno(err, ENOMEM, "the communication of %u ranks", members->count);
+
+	*out = NULL;
+	st = team_agree(a->team, st, err);
+	if (st) {
+		free(n);
+		return st;
+	}
+	*n = (struct comm_nccl){
+		.comm = {.ops = &group_ops,
+			 .rank = (all->rank - members->first) / members->stride,
+			 .size = members->count,
+			 .layer = -1},
+		.team = a->team,
+		.back = a->back,
+		.all = a,
+		.members = *members,
+	};
+	st = team_nccl_group(a->team, members->first, members->stride, members->count, &n->ranks, err);
+	if (st)
+		free(n);
+	else
+		*out = &n->comm;
+	return st;
 }
