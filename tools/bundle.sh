@@ -51,9 +51,12 @@ cp "$source/tools/get-wheels" "$source/tools/wheels" "$dir/tools/"
 cp -R "$source/docs/man" "$source/docs/completion" "$source/docs/tutorial" "$source/docs/how-to" "$dir/docs/"
 cp -R "$source/examples" "$dir/"
 if [ $tests = yes ]; then
-	for tool in check-gpu check-gpu-serving peer_nccl peer_ncu plant run-pages training-bound training-proof four-bit-proof; do cp "$source/tools/$tool" "$dir/tools/"; done
+	for tool in check-gpu check-gpu-serving check-gpu-training peer_nccl peer_ncu plant run-pages training-bound training-proof four-bit-proof; do cp "$source/tools/$tool" "$dir/tools/"; done
 	mkdir -p "$dir/tests/oracles"
 	cp "$source"/tests/oracles/*.py "$dir/tests/oracles/"
+	mkdir -p "$dir/tests/mpi" "$dir/tests/end2end" # what check-gpu-training plants
+	cp "$source/tests/mpi/train_faults.sh" "$dir/tests/mpi/"
+	cp "$source/tests/end2end/tap.sh" "$dir/tests/end2end/"
 fi
 # A long window: the same kernels stand in assay, kernel_cases and libpairs.so. Plain `zstd -d` and tar read it. Minimal
 # images have no zstd, so there is a tar.gz too.

@@ -39,13 +39,13 @@ _assay()
 	health:--for) words='nobody slurm-prolog slurm-epilog slurm-healthcheck npd readiness' ;;
 	health:--suite) words=' acceptance attention comprehensive-devices comprehensive-links comprehensive-stress full health-active health links quick roofline stress training' ;;
 	ladder:--device) words='auto cpu gpu' ;;
-	ladder:--shape) words='tiny tiny-qwen3 tiny-llama tiny-64 tiny-qwen3-64 tiny-llama-64 smollm2-135m qwen2-0.5b qwen2-1.5b qwen2-7b qwen2.5-3b qwen2.5-14b qwen2-72b qwen3-0.6b qwen3-4b qwen3-8b llama-3.2-1b llama-3.1-8b' ;;
+	ladder:--shape) words='tiny tiny-qwen3 tiny-llama tiny-64 tiny-qwen3-64 tiny-llama-64 smollm2-135m qwen2-0.5b qwen2-1.5b qwen2-7b qwen2.5-3b qwen2.5-14b qwen2.5-32b qwen2-72b qwen3-0.6b qwen3-4b qwen3-8b llama-3.2-1b llama-3.1-8b' ;;
 	launch:--how) words='auto plain ssh slurm mpirun' ;;
 	list:--suite) words=' acceptance attention comprehensive-devices comprehensive-links comprehensive-stress full health-active health links quick roofline stress training' ;;
 	list:--as) words='prometheus-rules alerts grafana doc' ;;
 	load:--endpoint) words='chat completions' ;;
 	load:--arrival) words='poisson constant gamma ramp steps' ;;
-	make-model:--shape) words='tiny tiny-qwen3 tiny-llama tiny-64 tiny-qwen3-64 tiny-llama-64 smollm2-135m qwen2-0.5b qwen2-1.5b qwen2-7b qwen2.5-3b qwen2.5-14b qwen2-72b qwen3-0.6b qwen3-4b qwen3-8b llama-3.2-1b llama-3.1-8b' ;;
+	make-model:--shape) words='tiny tiny-qwen3 tiny-llama tiny-64 tiny-qwen3-64 tiny-llama-64 smollm2-135m qwen2-0.5b qwen2-1.5b qwen2-7b qwen2.5-3b qwen2.5-14b qwen2.5-32b qwen2-72b qwen3-0.6b qwen3-4b qwen3-8b llama-3.2-1b llama-3.1-8b' ;;
 	make-model:--dtype) words='bf16 f16 f32' ;;
 	merge:--dtype) words='base bf16 f16 f32' ;;
 	probe:--target) words=' cpu cpu-each-numa gpu pair pair-once node node-doubling team team-doubling all' ;;
@@ -115,7 +115,7 @@ _assay()
 	demo) words='--help quick full benchmark training serve start attach kill quick full benchmark training serve --steps --pause --plan --model --duration --train-steps --price-per-hour --keep-model --detach --out' ;;
 	deploy) words='--help --as --hostfile --out --resume --stop --bundle --send --env --ssh-config --accept-new --remote-dir --keep --patience --fetch-most --nodes --gpus-per-node --machine --image --namespace --name --port --time --partition --account' ;;
 	eval) words='--help --data --precisions --compare --max-rows --context --stride --tokens --device --perplexity-mark --calls-mark --chat-template --tokenizer --json' ;;
-	exporter) words='--help --host --port --names --interval --web-config --processes --max-connections --runs --job-files --replay' ;;
+	exporter) words='--help --host --port --names --interval --web-config --processes --max-connections --runs --job-files --pod-resources --replay' ;;
 	generate) words='--help --adapter --merge --device --weights --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs --no-cache' ;;
 	health) words='--help --for --active --run --drain-with --resume-with --node --state --new-baseline --within --expect --site --expectations --suite --out --machine --json' ;;
 	history) words='--help --plot --all --json --expectations' ;;

@@ -69,6 +69,12 @@ static enum status add_lora(struct model *m, struct error *err)
 	return st;
 }
 
+/* Whether tensor parallel divides the columns of the linear layer's W. */
+static bool split_in_columns(size_t linear)
+{
+	return linear == offsetof(struct layer, o) || linear == offsetof(struct layer, down);
+}
+
 /* Sets the sizes of the linear layers, and their adapters. */
 static void lay_out(struct model *m)
 {
@@ -78,6 +84,7 @@ static void lay_out(struct model *m)
 			struct linear *l = layer_linear(&m->layer[layer], at.linear);
 
 			l->in = at.in;
+			l->in_begin = split_in_columns(at.linear) ? at.in * m->split.rank : 0;
 			l->out += at.out;
 			l->site = (uint32_t)layer;
 			if (!(m->lora.targets >> target & 1))
@@ -122,6 +129,32 @@ static enum status take_fp8(struct model *m, const bool *fp8, struct error *err)
 	return STATUS_OK;
 }
 
+/* What tensor parallel does not divide yet. */
+static enum status check_split(const struct shape *s, const struct model_options *o, struct error *err)
+{
+	const char *why = o->inference				   ? "text generation"
+			  : o->shards.ranks > 1 && o->shards.stage ? "zero_stage"
+			  : o->storage.form != STORAGE_NUMBERS	   ? "load_in_4bit"
+			  : o->fp8				   ? "precision: fp8"
+			  : o->offload_states			   ? "offload: optimizer"
+			  : o->states.moments == MOMENTS_8BIT	   ? "optim: adamw_8bit"
+			  : o->states.master			   ? "master_weights other than fp32"
+								   : NULL;
+	const int64_t columns = s->heads / o->split.ranks * s->head_dim | s->ffn / o->split.ranks;
+
+	if (why)
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "training: tensor_parallel_size: %u is not supported with %s; use 1, or "
+				 "remove the other setting",
+				 o->split.ranks, why);
+	if (o->lora && o->lora->dropout > 0 && columns % SPLIT_COLUMNS)
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "training: tensor_parallel_size: with dropout, each of %u ranks needs a "
+				 "multiple of %d columns of o_proj and down_proj",
+				 o->split.ranks, SPLIT_COLUMNS);
+	return split_check(s, o->split.ranks, err);
+}
+
 static enum status check_options(const struct shape *s, const struct model_options *o, struct error *err)
 {
 	if (o->positions < 1)
@@ -152,7 +185,41 @@ static enum status check_options(const struct shape *s, const struct model_optio
 	if (o->lora && !(o->lora->dropout >= 0 && o->lora->dropout < 1))
 		return error_set(err, STATUS_BAD_INPUT,
 				 "lora: dropout is %g; it must be at least 0 and below 1", o->lora->dropout);
+	if (o->split.ranks > 1) {
+		enum status st = check_split(s, o, err);
+
+		if (st)
+			return st;
+	}
 	return shape_check(s, "model", err);
+}
+
+/* The undivided model, and the own part of its sizes. */
+static enum status take_split(struct model *m, const struct shape *shape, const struct model_options *options,
+			      struct error *err)
+{
+	struct model_options whole = *options;
+
+	if (options->split.ranks <= 1)
+		return STATUS_OK;
+	whole.split = (struct model_split){0};
+	whole.shards = (struct model_shards){0};
+	m->split.rank = options->split.rank;
+	m->split.ranks = options->split.ranks;
+	m->shape = split_shape(shape, options->split.ranks);
+	return model_create(&m->whole, shape, &whole, err);
+}
+
+/* Marks the tensors that another rank counts in the gradient's norm. */
+static void mark_shared(struct model *m)
+{
+	for (int i = 0; m->whole && i < m->params.count; i++) {
+		const struct param *whole = &m->whole->params.table[i];
+
+		m->params.table[i].elsewhere =
+			!split_part_of(&m->split, &m->whole->shape, whole->name, whole->rows, whole->cols)
+				 .first;
+	}
 }
 
 enum status model_create(struct model **out, const struct shape *shape, const struct model_options *options,
@@ -183,8 +250,10 @@ enum status model_create(struct model **out, const struct shape *shape, const st
 	m->blocks = options->blocks;
 	if (options->lora)
 		m->lora = *options->lora;
+	st = take_split(m, shape, options, err);
 	lay_out(m);
-	st = take_fp8(m, options->fp8, err);
+	if (!st)
+		st = take_fp8(m, options->fp8, err);
 	if (st) {
 		model_release(m);
 		return st;
@@ -193,6 +262,8 @@ enum status model_create(struct model **out, const struct shape *shape, const st
 		st = add_all(m, err);
 	else if (options->lora)
 		st = add_lora(m, err);
+	if (!st)
+		mark_shared(m);
 	if (st)
 		model_release(m);
 	else
@@ -204,11 +275,24 @@ void model_release(struct model *m)
 {
 	if (!m)
 		return;
+	model_release(m->whole);
 	params_release(&m->params);
 	divided_release(&m->divided);
 	free(m->live);
 	free(m->layer);
 	free(m);
+}
+
+struct params model_whole_params(const struct model *m)
+{
+	struct params p = m->params;
+
+	if (m->whole) {
+		p.table = m->whole->params.table;
+		p.count = m->whole->params.count;
+		p.length = m->whole->params.length;
+	}
+	return params_whole(&p);
 }
 
 /* Tails must begin at multiples of 16 bytes, and the input of A must have no dropout. Numbers that are
@@ -327,6 +411,10 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 	if (!st)
 		st = tensors_place(m, back, err);
 	m->cos_sin = (struct mat){.rows = m->positions, .cols = m->shape.head_dim, .dtype = flat};
+	m->shared_grad = (struct mat){.rows = 1, .cols = (int64_t)split_room(m), .dtype = flat};
+	if (!st && m->shared_grad.cols)
+		st = arena_mat(back->arena, MEM_GRADIENT, &m->shared_grad,
+			       "gradients of tensors that several ranks hold", err);
 	if (!st)
 		st = arena_mat(back->arena, MEM_WEIGHTS, &m->cos_sin, "RoPE table", err);
 	if (!st && m->fp8)
@@ -510,17 +598,21 @@ enum status model_merge(struct model *m, struct backend *back, struct error *err
 
 /* A is uniform between -1 / sqrt(in) and 1 / sqrt(in), as in PEFT. The random stream is the index in the
  * table, so every A gets different numbers. */
-static enum status init_a(const struct params *p, int index, struct backend *back, uint64_t seed,
+static enum status init_a(const struct model *m, int index, struct backend *back, uint64_t seed,
 			  struct error *err)
 {
+	const struct params *p = &m->params;
 	const struct param *param = &p->table[index];
+	const int64_t cols = m->whole ? m->whole->params.table[index].cols : param->cols;
+	const struct split_part part = split_part_of(&m->split, m->whole ? &m->whole->shape : &m->shape,
+						     param->name, param->rows, cols);
 	const struct random_fill fill = {
 		.seed = seed,
 		.stream = (uint32_t)index,
-		.width = (float)(1 / sqrt((double)param->cols)),
+		.width = (float)(1 / sqrt((double)cols)),
 	};
 
-	return back->ops->random(back, params_view(&p->master, param), &fill, err);
+	return split_random(back, params_view(&p->master, param), &fill, &part, err);
 }
 
 enum status model_init_adapter(struct model *m, struct backend *back, uint64_t seed, struct error *err)
@@ -530,7 +622,7 @@ enum status model_init_adapter(struct model *m, struct backend *back, uint64_t s
 
 	for (int i = 0; !st && i < p->count; i++) {
 		if (strstr(p->table[i].name, ".lora_A."))
-			st = init_a(p, i, back, seed, err);
+			st = init_a(m, i, back, seed, err);
 		else if (strstr(p->table[i].name, ".lora_B."))
 			st = back->ops->zero(back, params_view(&p->master, &p->table[i]), err);
 	}

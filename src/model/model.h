@@ -7,6 +7,7 @@
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 #include "model/decoder/layer.h"
+#include "model/decoder/split.h"
 #include "model/params.h"
 #include "model/storage/divided.h"
 #include "model/storage/slots.h"
@@ -15,6 +16,10 @@
 struct model_shards {
 	unsigned rank, ranks, stage; /* stage: 1 to 3, as in DeepSpeed */
 	bool whole_gradient;	     /* in every stage, because packs are added along a tree */
+};
+
+struct model_split { /* tensor parallel */
+	unsigned rank, ranks;
 };
 
 struct model_options {
@@ -38,13 +43,20 @@ struct model_options {
 	/* Training on several ranks: what they divide (ZeRO). ranks 0 or 1: nothing. Lent until model_create
 	 * returns. */
 	struct model_shards shards;
+	/* Tensor parallel: the rank's place. ranks 0 or 1: the whole model. */
+	struct model_split split;
 	/* How matrices of the layers are stored. E4M3_ROWS: for inference on a GPU with few_rows. BNB4: for
 	 * training with an adapter. */
 	struct storage storage;
 };
 
 struct model {
-	struct shape shape;
+	struct shape shape; /* what this rank computes: with tensor parallel a part of whole->shape */
+	struct split split; /* the caller sets its comm */
+	/* Tensor parallel: the same model undivided, without memory: names, sizes and places of tensors.
+	 * Owned. NULL: this is the whole model (model_whole). */
+	struct model *whole;
+	struct mat shared_grad;	 /* tensor parallel: room for gradients of tensors that several ranks hold */
 	struct peft_config lora; /* rank 0: no adapter */
 	bool full, inference, separate, fp8, offload_states;
 	struct model_shards shards;
@@ -73,6 +85,14 @@ struct model {
 enum status model_create(struct model **m, const struct shape *shape, const struct model_options *options,
 			 struct error *err);
 void model_release(struct model *m);
+/* The model with all its tensors and their names. */
+static inline struct model *model_whole(struct model *m)
+{
+	return m->whole ? m->whole : m;
+}
+/* After model_place: names and places of the undivided model's trained tensors, with states of their types
+ * and full length, which have no memory. The table is lent. */
+struct params model_whole_params(const struct model *m);
 /* Counts of one layer: inputs and gradients of each of its linear layers. The name of the one with index i of
  * model.overflows, such as "layer 3, gradients of down". */
 enum { LAYER_OVERFLOWS = 8 };

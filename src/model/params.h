@@ -41,6 +41,7 @@ struct param {
 	 * in m_small and v_small. */
 	size_t state;
 	bool is_small;
+	bool elsewhere; /* tensor parallel: another rank holds it too, and counts it in the norm */
 };
 
 /* What several ranks divide (ZeRO, docs/explanation/design/mesh.md): the moments and the lower halves, and

@@ -87,7 +87,9 @@ static void note_template(struct prompter *p)
 	end = template_end(p->template);
 	if (end && *end)
 		add_end(p, tokenizer_added(p->tokenizer, end));
-	if (finds_call(p, "<tool_call>{\"name\": \"f\"}</tool_call>"))
+	if (!template_has_tools(p->template))
+		p->calls = PROMPT_CALLS_NONE;
+	else if (finds_call(p, "<tool_call>{\"name\": \"f\"}</tool_call>"))
 		p->calls = PROMPT_CALLS_MARKED;
 	else if (finds_call(p, "{\"name\": \"f\", \"parameters\": {}}"))
 		p->calls = PROMPT_CALLS_BARE;

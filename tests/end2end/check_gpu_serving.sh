@@ -5,7 +5,10 @@ set -u
 assay=$(realpath "$1") root=$(realpath "$2")
 . "$root/tests/end2end/tap.sh"
 scratch
-export ASSAY="$assay" SHAPE=tiny DEVICE=cpu INPUT=40 OUTPUT=4 SECONDS_EACH=2 WARMUP=0 SWEEP_SECONDS=2 USERS=2 SLO=chat PORT=$((20000 + $$ % 20000))
+export ASSAY="$assay" SHAPE=tiny DEVICE=cpu INPUT=40 OUTPUT=4 SECONDS_EACH=2 WARMUP=0 SWEEP_SECONDS=2 USERS=2 SLO=chat
+. "$root/tests/end2end/ports.sh"
+ports
+export PORT=$port
 export ASSAY_TELEMETRY_LIMIT_MS=5000
 serving() { "$root/tools/check-gpu-serving" "$@" > said 2>&1; }
 run_there() { [ -s "$1/SUMMARY.md" ] && [ -s "$1.json" ]; }
@@ -28,6 +31,8 @@ PEER="echo no such server; exit 3"
 ok "a peer that does not start fails its step" sh -c '! "$0" other peer > said 2>&1' "$root/tools/check-gpu-serving"
 ok "which the steps say" grep -q "peer-auto: its server did not start; see peer-auto.log" other/steps.txt
 unset PEER
+ok "without a search" env SWEEP_SECONDS=0 "$root/tools/check-gpu-serving" quick model own
+ok "there is no capacity" sh -c '[ -s quick/own-auto-80.json ] && ! [ -e quick/own-auto-capacity ]'
 ok "without a peer its step is skipped" serving third peer
 ok "and says why" grep -q "peer: skipped, PEER names no command" third/steps.txt
 cp out/model/tokenizer.json alone.json

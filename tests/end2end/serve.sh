@@ -127,6 +127,12 @@ ok "a JSON schema" is 200 /v1/chat/completions "{$chat,\"response_format\":{\"ty
 ok "is followed to its end" says '"content":"[ \\nrtu09]*{[ \\nrtu09]*\\"a\\"[ \\nrtu09]*:[ \\nrtu09]*\\"[xy]\\"[ \\nrtu09]*}[ \\nrtu09]*".*"finish_reason":"stop"' out
 ok "a schema that is none" is 400 /v1/chat/completions "{$chat,\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"a\",
 	\"schema\":{\"type\":\"nothing\"}}}}"
+unique='"schema":{"type":"array","items":{"enum":[1]},"maxItems":2,"uniqueItems":true}'
+ok "a keyword that cannot be enforced" is 400 /v1/chat/completions "{$chat,\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{$unique}}}"
+ok "is named, with what to do" says '"message":"schema: keyword \\"uniqueItems\\" is not enforced; remove it, or set \\"strict\\" to false".*"param":"response_format"' out
+ok "in each API by its own field" is 400 /v1/responses "{\"input\":\"Hello\",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"a\",$unique}}}"
+ok "that of the format" says '"param":"text.format"' out
+ok "one that need not be enforced" is 200 /v1/chat/completions "{$chat,\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"strict\":false,$unique}}}"
 ok "required tools" is 200 /v1/chat/completions "{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}],\"max_tokens\":200,\"parallel_tool_calls\":false,\"tool_choice\":\"required\",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"weather\",
 	\"parameters\":{\"type\":\"object\",\"properties\":{\"city\":{\"enum\":[\"Bern\",\"Genf\"]}},\"required\":[\"city\"],\"additionalProperties\":false}}}]}"
 ok "are called" says '"tool_calls":\[{"id":"call_[^"]*","type":"function","function":{"name":"weather","arguments":"{[^}]*\(Bern\|Genf\)[^}]*}"}}\]' out

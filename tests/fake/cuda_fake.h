@@ -23,6 +23,7 @@ enum { ARGS_MAX = 2048, DEVICES = 16 };
 
 struct CUkern_st {
 	char entry[64];
+	const struct ref_row *row; /* its reference; NULL: stamp, spin */
 };
 struct CUevent_st {
 	int device;

@@ -80,7 +80,10 @@ static void store(cudnnDataType_t type, void *to, uint64_t at, float value)
 /* Virtual tensors of few bits are rounded as stored ones are. */
 static float rounded(cudnnDataType_t type, float value)
 {
-	uint16_t room = 0;
+	union {
+		uint16_t bits;
+		float wide; /* load and store take any type, so there is room for the widest */
+	} room = { 0 };
 
 	if (type != CUDNN_DATA_HALF && type != CUDNN_DATA_BFLOAT16 && type != CUDNN_DATA_FP8_E4M3)
 		return value;

@@ -14,24 +14,35 @@ static struct {
 } counter[COUNTERS];
 static int stuck;
 
-/* FAKE_CUDA_IN=WORD: the words are for processes that have WORD on their command line. */
-static bool of_this_process(void)
+static bool on_command_line(const char *word)
 {
-	const char *word = getenv("FAKE_CUDA_IN");
 	char line[4096];
 	size_t size, at = 0;
 	bool found = false;
-	FILE *f;
+	FILE *f = fopen("/proc/self/cmdline", "re");
 
-	if (!word)
-		return true;
-	f = fopen("/proc/self/cmdline", "re");
 	size = f ? fread(line, 1, sizeof(line) - 1, f) : 0;
 	line[size] = '\0';
 	if (f)
 		fclose(f);
 	for (; at < size && !found; at += strlen(line + at) + 1)
 		found = !strcmp(line + at, word);
+	return found;
+}
+
+/* FAKE_CUDA_IN=WORD: the words are for processes that have WORD on their command line, which is read once. */
+static bool of_this_process(void)
+{
+	const char *word = getenv("FAKE_CUDA_IN");
+	static char known[64];
+	static bool found;
+
+	if (!word)
+		return true;
+	if (strcmp(word, known) != 0) {
+		snprintf(known, sizeof(known), "%s", word);
+		found = on_command_line(word);
+	}
 	return found;
 }
 

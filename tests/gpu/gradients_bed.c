@@ -249,7 +249,7 @@ static enum status run_rows(struct gradient_bed *b, const struct gradient_rows *
 
 enum status gradient_bed_run(struct gradient_bed *b, const struct gradient_rows *rows, struct error *err)
 {
-	double sums[2] = {0};
+	double sums[SUMS] = {0};
 	enum status st = poison(b, err);
 
 	if (!st)
@@ -260,7 +260,7 @@ enum status gradient_bed_run(struct gradient_bed *b, const struct gradient_rows 
 		st = b->s.back.ops->get(&b->s.back, b->s.model->params.grad, b->gradient, err);
 	if (!st)
 		st = b->s.back.ops->get(&b->s.back, b->s.sums, sums, err);
-	b->loss = sums[0] / (double)rows->b.targets;
+	b->loss = sums[SUM_LOSS] / (double)rows->b.targets;
 	return st;
 }
 

@@ -1,13 +1,21 @@
 #!/bin/bash
-# Faults planted in one rank of a training run under mpirun: a hang, another collective, a late rank, a lost rank. Each must be named, within
-# its limit and five seconds, and runs without a fault name nobody. Ends with a table.
+# Faults planted in one rank of a training run: a hang, another collective, a late rank, a lost rank. Each must be named, within its limit and
+# five seconds, and runs without a fault name nobody. Ends with a table. Ranks are on the CPU under mpirun, or with DEVICE=gpu on GPUs of this
+# machine, started as HOW says (plain).
 # usage: train_faults.sh ASSAY MODULE FAKE [TRIALS [SEED]]: so many of each kind
-. "$(dirname "$0")/mpirun.sh"
-only_open_mpi
+device=${DEVICE:-cpu} how=${HOW:-mpirun}
+if [ "$how" = mpirun ]; then
+	. "$(dirname "$0")/mpirun.sh"
+	only_open_mpi
+else
+	program=$(realpath "$1")
+	. "$(dirname "$0")/../end2end/tap.sh"
+	scratch
+fi
 assay=$program trials=${4:-2} RANDOM=${5:-17}
 table='' ranks=${RANKS:-3} limit=${LIMIT:-20} spare=5 # seconds
 patient=300 # for runs without a hang: a busy machine may make a step long
-export CUDA_VISIBLE_DEVICES=
+[ "$device" = gpu ] || export CUDA_VISIBLE_DEVICES=
 
 expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
 if ! expect 0 tokens model x && says 'built without tokenizers' err; then
@@ -22,7 +30,7 @@ model: {name_or_path: model, chat_template: qwen2.5}
 lora: {r: 4, alpha: 8}
 data: {train: rows.jsonl, max_seq_length: 128}
 training:
-  device: cpu
+  device: $device
   learning_rate: 1e-3
   per_device_train_batch_size: 1
   global_batch_size: $ranks
@@ -44,7 +52,7 @@ run() {
 	rm -rf run fault.at err.at
 	(
 		[ -z "$1" ] || export ASSAY_TEST=1 ASSAY_TEST_PLANT="$1" ASSAY_TEST_PLANT_AT="$tmp/fault.at"
-		timeout 600 "$assay" launch --how mpirun --ranks-per-node $ranks -- train "$2" --silence ${3:-$limit}s --no-telemetry --json --out run \
+		timeout 600 "$assay" launch --how $how --ranks-per-node $ranks -- train "$2" --silence ${3:-$limit}s --no-telemetry --json --out run \
 			> out 2> >(stamped err 'error: ')
 		echo $? > code
 	)
@@ -119,6 +127,7 @@ for kind in ${KINDS:-hang mismatch lost late none}; do
 done
 echo "# kind      trials  named  in time  longest s    limit of silence $limit s"
 printf '%s' "$table"
+[ "$how" = mpirun ] || finish
 # One rank beside several with a slow network: the finding, and where compare says that the time went.
 run "network:0" long.yaml $patient
 grep '"finding":"communication_bound"' out > err

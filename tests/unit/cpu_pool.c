@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 #include "core/clock.h"
@@ -149,6 +150,63 @@ static void waiting_for_a_slower_thread_is_not_being_kept_from_the_cpu(void **st
 	cpu_pool_destroy(&p);
 }
 
+/* Other work on the CPU of thread 0. */
+static void *occupy(void *stop)
+{
+	while (!atomic_load((atomic_bool *)stop))
+		;
+	return NULL;
+}
+
+/* Longer than a thread spins for. */
+static void another_is_slow(void *arg, unsigned thread)
+{
+	(void)arg;
+	if (thread)
+		nanosleep(&(struct timespec){.tv_nsec = 4000000}, NULL);
+}
+
+static double own_cpu_s(void)
+{
+	struct timespec t = {0};
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Beside other work on its CPU, thread 0 leaves it that CPU while it waits: 2 ms of spinning in each round
+ * would be half of the wait. */
+static void on_a_busy_machine_waits_take_little_cpu_time(void **state)
+{
+	atomic_bool stop = false;
+	cpu_set_t before, one;
+	pthread_t other;
+	struct cpu_pool *p;
+	double used;
+	unsigned cpu = 0;
+
+	(void)state;
+	assert_int_equal(cpu_pool_create(&p, NULL, 2, NULL), STATUS_OK);
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	while (!CPU_ISSET(cpu, &before))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	assert_int_equal(pthread_create(&other, NULL, occupy, &stop), 0); /* it inherits the CPU */
+	for (int i = 0; i < 20; i++)
+		cpu_pool_run(p, another_is_slow, NULL);
+	used = -own_cpu_s();
+	for (int i = 0; i < 50; i++)
+		cpu_pool_run(p, another_is_slow, NULL);
+	used += own_cpu_s();
+	atomic_store(&stop, true);
+	assert_int_equal(pthread_join(other, NULL), 0);
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+	assert_true(used < 50 * 0.2e-3);
+	cpu_pool_destroy(&p);
+}
+
 static void affinity_is_set_and_put_back(void **state)
 {
 	cpu_set_t before, now;
@@ -256,6 +314,7 @@ int main(void)
 		cmocka_unit_test(shared_items_run_once_each),
 		cmocka_unit_test(cpu_time_of_all_threads_is_counted),
 		cmocka_unit_test(waiting_for_a_slower_thread_is_not_being_kept_from_the_cpu),
+		cmocka_unit_test(on_a_busy_machine_waits_take_little_cpu_time),
 		cmocka_unit_test(affinity_is_set_and_put_back),
 		cmocka_unit_test(a_cpu_that_is_not_there_is_an_error),
 		cmocka_unit_test(shares_cover_everything_once),

@@ -205,6 +205,23 @@ static void strict(const char *schema, const char *words)
 	text_release(&source);
 }
 
+/* A deep place leaves room for what is wrong there. */
+static void test_schema__the_place_of_an_error_is_shortened(void **state)
+{
+	struct text source = {0};
+
+	(void)state;
+	text_add(&source, "{\"type\": \"json_schema\", \"schema\": ");
+	for (int i = 0; i < 50; i++)
+		text_add(&source, "{\"properties\":{\"name\":");
+	text_add(&source, "{\"type\":\"nothing\"}");
+	for (int i = 0; i < 50; i++)
+		text_add(&source, "}}");
+	text_add(&source, "}");
+	bed_refused(text_str(&source), NULL, STATUS_BAD_INPUT, "..: \"type\" is not null, boolean");
+	text_release(&source);
+}
+
 static void test_schema__unenforced_is_named(void **state)
 {
 	struct grammar_vocab *v = bed_vocab();
@@ -355,6 +372,7 @@ int main(void)
 		cmocka_unit_test(test_schema__objects),
 		cmocka_unit_test(test_schema__values),
 		cmocka_unit_test(test_schema__references_and_merges),
+		cmocka_unit_test(test_schema__the_place_of_an_error_is_shortened),
 		cmocka_unit_test(test_schema__unenforced_is_named),
 		cmocka_unit_test(test_schema__malformed),
 		cmocka_unit_test(test_schema__walks_parse),

@@ -14,11 +14,11 @@ static void shape_of(struct bed *b)
 		.family = family,
 		.hidden = family == FAMILY_QWEN3 ? 32 : 48,
 		.layers = 2,
-		.heads = 6,
-		.kv_heads = 2,
+		.heads = b->options.heads ? b->options.heads : 6,
+		.kv_heads = b->options.kv_heads ? b->options.kv_heads : 2,
 		.head_dim = 8,
-		.ffn = 40,
-		.vocab = 56,
+		.ffn = b->options.ffn ? b->options.ffn : 40,
+		.vocab = b->options.vocab ? b->options.vocab : 56,
 		.context = 256,
 		.tied = b->options.tied,
 		.qkv_bias = family == FAMILY_QWEN2,
@@ -61,7 +61,7 @@ static void fill_weights(struct bed *b)
 	const struct params *p = &b->model->params;
 	uint32_t stream = 100;
 
-	layer_tensors(&b->shape, t);
+	layer_tensors(&b->model->shape, t);
 	for (int64_t layer = 0; layer < b->shape.layers; layer++)
 		for (int i = 0; i < LAYER_TENSOR_COUNT; i++)
 			if (!t[i].begin && t[i].rows)
@@ -153,6 +153,7 @@ void bed_open(struct bed *b, const struct bed_options *options)
 	must(model_create(&b->model, &b->shape,
 			  &(struct model_options){.lora = options->full ? NULL : &b->lora,
 						  .full = options->full,
+						  .split = options->split,
 						  .positions = 128},
 			  &err),
 	     &err);

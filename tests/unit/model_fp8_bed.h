@@ -165,7 +165,7 @@ static inline void close_work(struct work *w)
 static inline void run(struct work *w)
 {
 	struct error err = {0};
-	double sums[2];
+	double sums[SUMS];
 
 	w->took = (struct step_part){0};
 	must(stepper_begin(&w->s, &err), &err);
@@ -173,6 +173,6 @@ static inline void run(struct work *w)
 	must(stepper_overflows(&w->s, &w->took, &err), &err);
 	must(w->s.back.ops->get(&w->s.back, w->s.model->params.grad, w->gradient, &err), &err);
 	must(w->s.back.ops->get(&w->s.back, w->s.sums, sums, &err), &err);
-	w->loss = sums[0] / (double)w->b.targets;
+	w->loss = sums[SUM_LOSS] / (double)w->b.targets;
 }
 #endif

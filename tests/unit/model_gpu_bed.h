@@ -152,7 +152,7 @@ static inline const float *run(struct work *w, const int *docs)
 	struct params *p = &w->s.model->params;
 	struct step_part took = {0};
 	struct error err = {0};
-	double sums[2];
+	double sums[SUMS];
 	struct rows r;
 	struct mat grad = p->grad;
 	float *out = malloc(p->length * sizeof(*out));
@@ -162,7 +162,7 @@ static inline const float *run(struct work *w, const int *docs)
 	must(stepper_micro(&w->s, &r.b, 0, (uint64_t)r.b.targets, &took, &err), &err);
 	must(w->s.back.ops->get(&w->s.back, grad, out, &err), &err);
 	must(w->s.back.ops->get(&w->s.back, w->s.sums, sums, &err), &err);
-	w->loss = sums[0] / (double)r.b.targets;
+	w->loss = sums[SUM_LOSS] / (double)r.b.targets;
 	return out;
 }
 

@@ -27,7 +27,8 @@ static void test_shape__known_shapes_have_their_published_parameters(void **stat
 		int64_t parameters;
 	} known[] = {
 		{"qwen2-0.5b", 494032768},    {"qwen2-1.5b", 1543714304},   {"qwen2.5-3b", 3085938688},
-		{"qwen2-7b", 7615616512},     {"qwen2.5-14b", 14770033664}, {"qwen2-72b", 72706203648},
+		{"qwen2-7b", 7615616512},     {"qwen2.5-14b", 14770033664}, {"qwen2.5-32b", 32763876352},
+		{"qwen2-72b", 72706203648},
 		{"qwen3-0.6b", 596049920},    {"qwen3-4b", 4022468096},	    {"qwen3-8b", 8190735360},
 		{"llama-3.1-8b", 8030261248}, {"smollm2-135m", 134515008},
 	};

@@ -38,9 +38,12 @@ static void test_bnb4__a_checkpoint_of_transformers_has_the_numbers_that_bitsand
 
 		names_at(&n, &w.shape, i);
 		halves = calloc((size_t)(n.rows * n.cols), sizeof(*halves));
-		slot = (struct weights_slot){
-			n.hf,
-			{.data = halves, .rows = n.rows, .cols = n.cols, .ld = n.cols, .dtype = DTYPE_BF16}};
+		slot = (struct weights_slot){.name = n.hf,
+					     .to = {.data = halves,
+						    .rows = n.rows,
+						    .cols = n.cols,
+						    .ld = n.cols,
+						    .dtype = DTYPE_BF16}};
 		must(weights_load(&w, &slot, 1, &err), &err);
 		assert_memory_equal(halves, tensor_of(&due, n.hf)->data,
 				    (size_t)(n.rows * n.cols) * sizeof(*halves));

@@ -279,13 +279,13 @@ static void test_order__new_clients_cannot_keep_an_old_one_waiting(void **state)
 	o.age_ns = 1000;
 	s = bed_open(&o);
 	q.client = 1;
-	q.priority = SCHEDULE_PRIORITY_FIRST;
+	q.priority = ENGINE_PRIORITY_FIRST;
 	bed_submit(s, &q, 0); /* a long prompt, so that the client has got many tokens */
-	submit(s, 2, 1, SCHEDULE_PRIORITY_FIRST, 0);
+	submit(s, 2, 1, ENGINE_PRIORITY_FIRST, 0);
 	for (uint64_t now = 0; !begun && now < 100000; now += 100) {
 		while (schedule_facts(s).waiting < 30) {
 			id++;
-			submit(s, id, 1000 + id, SCHEDULE_PRIORITY_FIRST, now);
+			submit(s, id, 1000 + id, ENGINE_PRIORITY_FIRST, now);
 		}
 		bed_step(s, now);
 		while (schedule_event(s, &e))

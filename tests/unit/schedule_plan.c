@@ -180,7 +180,7 @@ static void test_plan__prefill_advances_without_time(void **state)
 	schedule_free(&s);
 }
 
-/* A prompt is spread over steps whose rows are multiples of a tile, and more of them if more prompts wait. */
+/* A prompt is spread over steps with a tile of its rows, and with more of them if more prompts wait. */
 static void test_plan__prompt_rows_fill_tiles(void **state)
 {
 	struct schedule_options o = bed_options;
@@ -197,14 +197,15 @@ static void test_plan__prompt_rows_fill_tiles(void **state)
 	bed_submit(s, &a, 0);
 	bed_step(s, 0);
 	bed_submit(s, &b, 0);
-	plan = schedule_plan(s, 0, 1); /* 1 + 200 / 4 rows: one tile, and the piece ends with a page */
+	plan = schedule_plan(s, 0, 1); /* 200 / 4 rows: one tile beside the decode row */
 	assert_int_equal(plan->count, 2);
-	assert_int_equal(plan->entries[1].rows, 48);
+	assert_int_equal(plan->entries[1].rows, 64);
 	bed_done(s, bed_results(plan), 0);
 	bed_submit(s, &c, 0);
-	plan = schedule_plan(s, 0, 1); /* 1 + 352 / 4 rows: two tiles */
-	assert_int_equal(plan->entries[1].id, 2);
+	plan = schedule_plan(s, 0, 1); /* 336 / 4 rows: two tiles; a cut leaves no piece shorter than a page */
+	assert_int_equal(plan->count, 3);
 	assert_int_equal(plan->entries[1].rows, 112);
+	assert_int_equal(plan->entries[2].rows, 16);
 	bed_done(s, bed_results(plan), 0);
 	schedule_free(&s);
 }
@@ -230,7 +231,7 @@ static void test_plan__tiles_leave_room_for_the_least_piece(void **state)
 	assert_int_equal(plan->rows, 40);
 	bed_done(s, bed_results(plan), 0);
 	bed_submit(s, &c, 0);
-	plan = schedule_plan(s, 0, 1); /* 2 + 32 rows: three tiles, of which the piece takes whole pages */
+	plan = schedule_plan(s, 0, 1); /* 32 rows: two tiles beside the two decode rows */
 	assert_int_equal(plan->count, 3);
 	assert_int_equal(plan->entries[2].rows, 32);
 	bed_done(s, bed_results(plan), 0);

@@ -73,6 +73,15 @@ static const struct refused refused[] = {
 	{PROTOCOL_CHAT, "{" HI ",\"max_completion_tokens\":\"9\"}", "max_completion_tokens"},
 	{PROTOCOL_CHAT, "{" HI ",\"min_tokens\":-1}", "min_tokens"},
 	{PROTOCOL_CHAT, "{" HI ",\"priority\":1e12}", "priority"},
+	{PROTOCOL_CHAT, "{" HI ",\"priority\":16}", "priority"},
+	{PROTOCOL_CHAT, "{" HI ",\"priority\":-17}", "priority"},
+	{PROTOCOL_CHAT, "{" HI ",\"max_tokens\":3,\"min_tokens\":4}", "min_tokens"},
+	{PROTOCOL_CHAT, "{" HI ",\"add_generation_prompt\":0}", "add_generation_prompt"},
+	{PROTOCOL_CHAT, "{" HI ",\"logit_bias\":{\" 5\":1}}", "logit_bias"},
+	{PROTOCOL_CHAT, "{" HI ",\"logit_bias\":{\"+5\":1}}", "logit_bias"},
+	{PROTOCOL_CHAT, "{" HI ",\"logit_bias\":{\"99999999999999999999999\":1}}", "logit_bias"},
+	{PROTOCOL_CHAT,
+	 "{" HI ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":{},\"strict\":1}}}", "strict"},
 	{PROTOCOL_CHAT, "{" HI ",\"stream\":1}", "stream"},
 	{PROTOCOL_CHAT, "{" HI ",\"stream_options\":true}", "stream_options"},
 	{PROTOCOL_CHAT, "{" HI ",\"stream_options\":{\"include_usage\":1}}", "include_usage"},
@@ -118,6 +127,7 @@ static const struct refused refused[] = {
 	{PROTOCOL_COMPLETION, "{\"prompt\":5}", "prompt"},
 	{PROTOCOL_COMPLETION, "{\"prompt\":\"\"}", "prompt"},
 	{PROTOCOL_COMPLETION, "{\"prompt\":[\"a\",5]}", "prompt"},
+	{PROTOCOL_COMPLETION, "{\"prompt\":[[]]}", "prompt"},
 	{PROTOCOL_COMPLETION, "{\"prompt\":[-1]}", "prompt"},
 	{PROTOCOL_COMPLETION, "{\"prompt\":[[1],[123456789]]}", "prompt"},
 	{PROTOCOL_COMPLETION, "{\"prompt\":\"a\",\"suffix\":\"b\"}", "suffix"},
@@ -136,7 +146,30 @@ static const struct refused refused[] = {
 	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"previous_response_id\":\"r\"}", "previous_response_id"},
 	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"background\":true}", "background"},
 	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"tools\":[{\"type\":\"web_search\"}]}", "tools[0]"},
+	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"conversation\":\"c\"}", "conversation"},
+	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"prompt\":{\"id\":\"p\"}}", "prompt"},
+	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"text\":\"b\"}", "text"},
+	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"max_output_tokens\":-1}", "max_output_tokens"},
+	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"max_output_tokens\":0}", "max_output_tokens"},
+	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"text\":{\"format\":{\"type\":\"xml\"}}}", "text.format.type"},
+	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"text\":{\"format\":{\"type\":\"json_schema\"}}}", "text.format"},
+	/* the instructions became message 0, and the thought none */
+	{PROTOCOL_RESPONSES, "{\"instructions\":\"i\",\"input\":[{\"type\":\"reasoning\"},{\"role\":\"wizard\",\"content\":\"a\"}]}",
+	 "input[1].role"},
+	{PROTOCOL_RESPONSES, "{\"input\":[{\"role\":\"user\",\"content\":5}]}", "input[0].content"},
+	{PROTOCOL_RESPONSES, "{\"input\":[{\"content\":\"a\"}]}", "input[0]"},
+	{PROTOCOL_RESPONSES,
+	 "{\"input\":[{\"role\":\"user\",\"content\":\"a\"},{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\","
+	 "\"arguments\":\"{}\"},{\"type\":\"function_call\",\"call_id\":\"2\",\"name\":\"f\",\"arguments\":\"{}\"},{\"role\":5}]}",
+	 "input[3]"},
 	{PROTOCOL_MESSAGES, "{" HI "}", "max_tokens"},
+	{PROTOCOL_MESSAGES, "{" HI ",\"max_tokens\":5,\"system\":5}", "system"},
+	{PROTOCOL_MESSAGES, "{" HI ",\"max_tokens\":5,\"stop_sequences\":[5]}", "stop_sequences"},
+	{PROTOCOL_MESSAGES, "{\"max_tokens\":5,\"system\":\"s\",\"messages\":[{\"role\":\"wizard\",\"content\":\"a\"}]}",
+	 "messages[0].role"},
+	{PROTOCOL_MESSAGES, "{\"max_tokens\":5,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\","
+			    "\"tool_use_id\":\"1\",\"content\":5}]}]}",
+	 "messages[0].content[0]"},
 	{PROTOCOL_MESSAGES, "{" HI ",\"max_tokens\":5,\"system\":[{\"type\":\"image\"}]}", "system"},
 	{PROTOCOL_MESSAGES, "{" HI ",\"max_tokens\":5,\"tool_choice\":{\"type\":\"some\"}}", "tool_choice"},
 	{PROTOCOL_MESSAGES, "{" HI ",\"max_tokens\":5,\"stop_sequences\":5}", "stop_sequences"},
@@ -161,6 +194,39 @@ static void test_request__wrong_fields_are_named(void **state)
 		if (err.http != 400 || strcmp(err.param, refused[i].param) || !*err.message)
 			fail_msg("%s: %d, param \"%s\": %s", refused[i].body, err.http, err.param, err.message);
 	}
+}
+
+/* A body {"prompt":"a","max_tokens":1,"x":[..]} with `count` times `value`. */
+static void many_values(const char *value, size_t count, int http)
+{
+	struct request *r = NULL;
+	struct api_error e = {0};
+	struct text body = {0};
+
+	text_add(&body, "{\"prompt\":\"a\",\"max_tokens\":1,\"x\":[");
+	for (size_t i = 0; i < count; i++) {
+		text_add(&body, i ? "," : "");
+		text_add(&body, value);
+	}
+	text_add(&body, "]}");
+	request_read(&r, PROTOCOL_COMPLETION, body.data, body.size, &bed.rules, bed.worker, &e);
+	assert_int_equal(e.http, http);
+	if (http)
+		assert_non_null(strstr(e.message, "256 MiB is the most"));
+	text_release(&body);
+	request_destroy(&r);
+}
+
+static void test_request__a_body_that_takes_much_memory_is_refused(void **state)
+{
+	(void)state;
+	many_values("{}", 100000, 0);
+	many_values("{}", 700000, 413);
+	many_values("[]", 100000, 0);
+	many_values("[]", 1500000, 413);
+	many_values("7", 1000000, 0);
+	many_values("7", 4300000, 413);
+	many_values("\"{[{[{[,:,:,:\\\"{{{{\"", 400000, 0); /* in a string they cost nothing */
 }
 
 static void test_request__an_unknown_model_is_404(void **state)
@@ -271,7 +337,11 @@ static void test_request__formats_and_tools_become_grammars(void **state)
 	expect_grammar("{" HI ",\"response_format\":{\"type\":\"json_object\"}}", PROTOCOL_CHAT, "{\"type\":\"json_object\"}",
 		       false);
 	expect_grammar("{\"prompt\":\"a\",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":true}}}",
-		       PROTOCOL_COMPLETION, "{\"type\":\"json_schema\",\"schema\":true}", false);
+		       PROTOCOL_COMPLETION, "{\"type\":\"json_schema\",\"schema\":true,\"strict\":true}", false);
+	expect_grammar("{" HI ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":true,\"strict\":false}}}",
+		       PROTOCOL_CHAT, "{\"type\":\"json_schema\",\"schema\":true,\"strict\":false}", false);
+	expect_grammar("{\"input\":\"a\",\"text\":{\"format\":{\"type\":\"json_schema\",\"schema\":true,\"strict\":false}}}",
+		       PROTOCOL_RESPONSES, "\"strict\":false", false);
 	expect_grammar("{" HI ",\"tools\":[" TOOL "],\"tool_choice\":\"none\"}", PROTOCOL_CHAT, NULL, false);
 	expect_grammar("{" HI ",\"tools\":[" TOOL "]}", PROTOCOL_CHAT, "\"mode\":\"auto\"", true);
 	expect_grammar("{" HI ",\"tools\":[" TOOL "],\"parallel_tool_calls\":false}", PROTOCOL_CHAT, "\"parallel\":false", true);
@@ -371,6 +441,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_request__wrong_fields_are_named),
+		cmocka_unit_test(test_request__a_body_that_takes_much_memory_is_refused),
 		cmocka_unit_test(test_request__an_unknown_model_is_404),
 		cmocka_unit_test(test_request__a_long_prompt_has_openais_code),
 		cmocka_unit_test(test_request__fields_reach_the_engine),

@@ -226,7 +226,7 @@ static void a_writer_killed_at_any_call_leaves_a_checkpoint(void **state)
 			call++;
 		} while (killed);
 		assert_true(became > 10 && became < call - 1);
-		print_message("%u ranks: %ld calls, a checkpoint from call %ld on\n", numbers[i], call - 1,
+		print_message("# %u ranks: %ld calls, a checkpoint from call %ld on\n", numbers[i], call - 1,
 			      became);
 	}
 }

@@ -101,7 +101,7 @@ static const struct opt rows[] = {
 	OPT_ROW(struct load_opts, timeout, .name = "timeout", .preset = "600", .unit = "s", .min = 0.1,
 		.max = DAY_S, .help = "time limit of a request"),
 	OPT_ROW(struct load_opts, ready, .name = "ready-timeout", .preset = "300", .unit = "s", .max = DAY_S,
-		.help = "how long to wait for a server that still answers 503, as while it loads its model"),
+		.help = "how long to wait for a server that answers 503, as while it loads its model, or 429"),
 	OPT_ROW(struct load_opts, connections, .name = "max-connections", .preset = "0", .max = 100000,
 		.help = "most requests in flight; further ones wait, and their waiting counts; 0: 4096, or what "
 			"the limit of open files allows"),

@@ -7,10 +7,16 @@
 #include <time.h>
 #include "core/process/cpu_pool.h"
 
-/* Spin iterations before a thread sleeps: about 0.2 ms between rounds, 2 ms at the end of a round. */
-enum { SPINS_IDLE = 4000, SPINS_END = 40000 };
-/* Between cpu_pool_begin and cpu_pool_end: iterations before a thread offers its CPU to others. */
-enum { SPINS_BUSY = 4000 };
+/*
+ * A thread that waits pauses for a while, then offers its CPU to others again and again, then sleeps: after
+ * about 0.2 ms between rounds, after about 2 ms at the end of a round. If other work took the CPU, the
+ * machine is busy, and the thread sleeps at once: the one it waits for may need this CPU. It then pauses for
+ * less, until waits end without that.
+ */
+enum { PAUSES_LEAST = 50, PAUSES_MOST = 2000, OFFERS_IDLE = 300, OFFERS_END = 5000 };
+/* TAKEN_NS: an offer that lasts so long was taken. MOMENT_NS: sleep between cpu_pool_begin and cpu_pool_end.
+ */
+enum { TAKEN_NS = 50000, MOMENT_NS = 50000 };
 enum { USABLE_MAX = 32 };
 
 struct member {
@@ -22,6 +28,7 @@ struct member {
 	uint64_t done_ns,
 		done_cpu;   /* when it finished its part of the round, and its CPU time at that moment */
 	uint64_t waited_ns; /* waiting for slower threads, all rounds; thread 0: without the last round */
+	unsigned pauses;    /* before it offers its CPU */
 };
 
 /* Items that threads share. `state` is odd while the list may be joined, and grows by two per list. A thread
@@ -70,12 +77,26 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void pause_or_yield(unsigned spins)
+/* Offers the CPU to other work. True: other work took it. */
+static bool offer(void)
 {
-	if (spins < SPINS_BUSY)
-		pause_cpu();
+	const uint64_t began = clock_ns(CLOCK_MONOTONIC);
+
+	sched_yield();
+	return clock_ns(CLOCK_MONOTONIC) - began > TAKEN_NS;
+}
+
+static void sleep_moment(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = MOMENT_NS}, NULL);
+}
+
+static void learn(struct member *m, bool taken)
+{
+	if (taken)
+		m->pauses = PAUSES_LEAST;
 	else
-		sched_yield();
+		m->pauses = m->pauses < PAUSES_MOST / 2 ? 2 * m->pauses : PAUSES_MOST;
 }
 
 static void take_items(struct shared *s, unsigned thread)
@@ -105,35 +126,66 @@ static bool join(struct shared *s, unsigned *seen, unsigned thread)
 	return joins;
 }
 
-/* Waits until the round number differs from `seen`; meanwhile takes shared items. */
-static unsigned wait_go(struct cpu_pool *p, unsigned seen, unsigned *list, unsigned thread)
+static void sleep_until_go(struct cpu_pool *p, unsigned seen)
 {
-	unsigned now;
+	pthread_mutex_lock(&p->lock);
+	while (atomic_load(&p->round) == seen && !atomic_load(&p->begun))
+		pthread_cond_wait(&p->go, &p->lock);
+	pthread_mutex_unlock(&p->lock);
+}
 
-	for (unsigned spins = 0;; spins++) {
-		now = atomic_load_explicit(&p->round, memory_order_acquire);
-		if (now != seen)
+/* Waits until the round number differs from `seen`; meanwhile takes shared items. */
+static unsigned wait_go(struct member *m, unsigned seen, unsigned *list)
+{
+	struct cpu_pool *p = m->pool;
+	bool taken = false;
+
+	for (unsigned turns = 0;; turns++) {
+		unsigned now = atomic_load_explicit(&p->round, memory_order_acquire);
+
+		if (now != seen) {
+			learn(m, taken);
 			return now;
-		if (join(&p->shared, list, thread))
-			spins = 0;
-		pause_or_yield(spins);
-		if (spins < SPINS_IDLE || atomic_load_explicit(&p->begun, memory_order_relaxed))
+		}
+		if (join(&p->shared, list, m->index)) {
+			turns = 0;
+			taken = false;
+		}
+		if (turns < m->pauses) {
+			pause_cpu();
 			continue;
-		pthread_mutex_lock(&p->lock);
-		while (atomic_load(&p->round) == seen && !atomic_load(&p->begun))
-			pthread_cond_wait(&p->go, &p->lock);
-		pthread_mutex_unlock(&p->lock);
-		spins = 0;
+		}
+		taken = taken || offer();
+		if (!taken && turns < m->pauses + OFFERS_IDLE)
+			continue;
+		if (atomic_load_explicit(&p->begun, memory_order_relaxed)) {
+			if (taken || turns > m->pauses + OFFERS_END)
+				sleep_moment();
+			continue;
+		}
+		learn(m, taken);
+		sleep_until_go(p, seen);
+		turns = 0;
+		taken = false;
 	}
 }
 
 static void wait_done(struct cpu_pool *p)
 {
-	for (unsigned i = 0; i < SPINS_END; i++) {
-		if (!atomic_load_explicit(&p->remaining, memory_order_acquire))
+	struct member *m = &p->member[0];
+	bool taken = false;
+
+	for (unsigned turns = 0; turns < m->pauses + OFFERS_END && !taken; turns++) {
+		if (!atomic_load_explicit(&p->remaining, memory_order_acquire)) {
+			learn(m, false);
 			return;
-		pause_cpu();
+		}
+		if (turns < m->pauses)
+			pause_cpu();
+		else
+			taken = offer();
 	}
+	learn(m, taken);
 	pthread_mutex_lock(&p->lock);
 	while (atomic_load(&p->remaining))
 		pthread_cond_wait(&p->done, &p->lock);
@@ -164,7 +216,7 @@ static void *member_main(void *arg)
 	unsigned round = 0, list = 0;
 
 	for (;;) {
-		round = wait_go(p, round, &list, self->index);
+		round = wait_go(self, round, &list);
 		if (atomic_load(&p->stop))
 			return NULL;
 		if (self->done_ns)
@@ -243,8 +295,12 @@ void cpu_pool_share(struct cpu_pool *p, int64_t count, void (*work)(void *arg, i
 	atomic_fetch_add(&s->state, 1);
 	take_items(s, 0);
 	atomic_fetch_add(&s->state, 1);
-	for (unsigned spins = 0; atomic_load(&s->joined); spins++)
-		pause_or_yield(spins);
+	for (unsigned turns = 0; atomic_load(&s->joined); turns++) {
+		if (turns < PAUSES_MOST)
+			pause_cpu();
+		else
+			sched_yield();
+	}
 }
 
 static enum status pin(pthread_t thread, unsigned cpu, struct error *err)
@@ -284,7 +340,7 @@ enum status cpu_pool_create(struct cpu_pool **out, const unsigned *cpus, unsigne
 	pthread_cond_init(&p->go, NULL);
 	pthread_cond_init(&p->done, NULL);
 	for (unsigned i = 0; i < count; i++)
-		p->member[i] = (struct member){.pool = p, .index = i};
+		p->member[i] = (struct member){.pool = p, .index = i, .pauses = PAUSES_MOST};
 	p->member[0].thread = pthread_self();
 	pthread_getcpuclockid(p->member[0].thread, &p->member[0].clock);
 	p->member[0].base_ns = clock_ns(p->member[0].clock);

@@ -5,10 +5,10 @@
 #include "engine/step/row_lists.h"
 #include "model/gpu/backend.h"
 
-/* Each number of rows stands for those below it. The likely ones come first, because the time may end. Steps
- * with decoding sequences and a prompt have at most 1024 rows, or a multiple (ROWS_TILE in engine.c). */
-static const int32_t counts[] = {1,  64, 256, 32,  128, 8,    16,   512,  768,	1024, 192,  96,	 2048,
-				 48, 24, 160, 224, 384, 1280, 1536, 1152, 4096, 640,  8192, 896, 3072};
+/* Each number of rows stands for those below it. The likely ones come first, because the time may end. A
+ * step with a prompt has at most 1024 rows of prompts beside those that decode (ROWS_TILE in engine.c). */
+static const int32_t counts[] = {1,    64,   256, 32, 128, 8,	16,  1152, 1024, 512, 768,  192, 96,
+				 1280, 2048, 48,  24, 160, 224, 384, 1536, 4096, 640, 8192, 896, 3072};
 
 static double now_s(void)
 {

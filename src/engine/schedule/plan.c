@@ -200,11 +200,11 @@ static int32_t prefill_rows(const struct schedule *s, const struct request *r,
 	return cut_piece(s, r, rows, left, first_piece);
 }
 
-/* Rows of a step that has `decode_rows`, by rows_tile and prefill_steps. */
+/* Rows of a step that has `decode_rows`, by rows_tile and prefill_steps: tiles of prompt rows beside them. */
 static int32_t rows_shared(const struct schedule *s, int32_t decode_rows)
 {
 	const int32_t tile = s->options.rows_tile;
-	int32_t least = tile / 4 > s->options.rows_least ? tile / 4 : s->options.rows_least;
+	const int32_t least = s->options.rows_least;
 	int64_t lacking = 0, rows;
 
 	for (int32_t i = 0; i < s->running; i++) {
@@ -214,7 +214,7 @@ static int32_t rows_shared(const struct schedule *s, int32_t decode_rows)
 			lacking += rows_left(r);
 	}
 	rows = (lacking + s->options.prefill_steps - 1) / s->options.prefill_steps;
-	rows = (decode_rows + (rows < least ? least : rows) + tile - 1) / tile * tile;
+	rows = decode_rows + ((rows < least ? least : rows) + tile - 1) / tile * tile;
 	return rows < s->options.rows_most ? (int32_t)rows : s->options.rows_most;
 }
 

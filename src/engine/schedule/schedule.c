@@ -232,9 +232,9 @@ static enum status check_request(const struct schedule *s, const struct engine_r
 {
 	if (!q->prompt_count)
 		return error_set(err, STATUS_BAD_INPUT, "the prompt is empty: it needs at least 1 token");
-	if (q->priority < SCHEDULE_PRIORITY_FIRST || q->priority > SCHEDULE_PRIORITY_LAST)
+	if (q->priority < ENGINE_PRIORITY_FIRST || q->priority > ENGINE_PRIORITY_LAST)
 		return error_set(err, STATUS_BAD_INPUT, "priority is %" PRId32 ", but must be from %d to %d",
-				 q->priority, SCHEDULE_PRIORITY_FIRST, SCHEDULE_PRIORITY_LAST);
+				 q->priority, ENGINE_PRIORITY_FIRST, ENGINE_PRIORITY_LAST);
 	if (q->max_tokens < -1)
 		return error_set(err, STATUS_BAD_INPUT, "max_tokens is %" PRId64 ", but must be -1 or more",
 				 q->max_tokens);
@@ -291,7 +291,7 @@ enum status schedule_submit(struct schedule *s, const struct engine_request *q, 
 		.arrival = s->arrivals++,
 		.key = {q->cache_salt, adapter_load},
 		.priority = q->priority,
-		.class = q->priority - SCHEDULE_PRIORITY_FIRST + 1,
+		.class = q->priority - ENGINE_PRIORITY_FIRST + 1,
 		.scores = q->prompt_logprobs >= 0,
 		.score_only = q->max_tokens < 0,
 		.prompt = prompt,

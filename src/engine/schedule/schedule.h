@@ -38,9 +38,6 @@ enum {
 	SCHEDULE_REQUESTS_MOST = 1 << 20,
 	SCHEDULE_PLANS_MOST = 64,
 	SCHEDULE_AT_ONCE_MOST = 64, /* most tokens of one entry */
-	/* Priorities of requests. A lower number comes first. Others are refused. */
-	SCHEDULE_PRIORITY_FIRST = -16,
-	SCHEDULE_PRIORITY_LAST = 15,
 };
 
 /* Predicted time of a step: step_ns, and for each row row_ns + depth_ns · position, and logits_ns for each
@@ -64,9 +61,10 @@ struct schedule_options {
 	/* Predicted time that a step may take while some request decodes, and while none does. Decode rows
 	 * are planned even if they alone take longer, and so are `rows_least` prefill rows. */
 	double budget_ns, budget_idle_ns;
-	/* A step with decode rows has at most as many rows as the smallest multiple of `rows_tile` that takes
-	 * one `prefill_steps`-th of the prompt rows that running requests still lack, but at least a quarter
-	 * of a tile and rows_least. GEMMs compute whole tiles, and long steps keep decoding requests waiting.
+	/* A step with decode rows has at most so many prompt rows beside them: the smallest multiple of
+	 * `rows_tile` that takes one `prefill_steps`-th of the prompt rows that running requests still lack,
+	 * and at least rows_least. Long steps keep decoding requests waiting. The decode rows are not
+	 * counted, so that a prompt of one tile needs one step however many requests decode.
 	 * rows_tile 0: budget_ns is the only limit. */
 	int32_t rows_tile, prefill_steps;
 	int32_t rows_least; /* prefill rows that every step with prefill work plans, and the shortest piece of

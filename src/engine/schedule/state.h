@@ -9,8 +9,8 @@
 #define NONE ((uint32_t)TREAP_NONE)
 
 /* Classes of waiting requests. Class 0 is for requests that have aged past every priority: in it only arrival
- * counts. Class c is priority SCHEDULE_PRIORITY_FIRST + c - 1. */
-enum { CLASSES = SCHEDULE_PRIORITY_LAST - SCHEDULE_PRIORITY_FIRST + 2 };
+ * counts. Class c is priority ENGINE_PRIORITY_FIRST + c - 1. */
+enum { CLASSES = ENGINE_PRIORITY_LAST - ENGINE_PRIORITY_FIRST + 2 };
 
 enum {
 	HELD_MOST = 4,	/* requests without enough pages that later ones may pass, looked at in one plan */

@@ -27,7 +27,7 @@ struct op_cost {
 
 enum backend_kind { BACKEND_CPU, BACKEND_GPU }; /* matrices of a CPU back end are in host memory */
 
-enum { FETCHES = 4 };
+enum { FETCHES = 4, LOSS_PART = 3 };
 
 struct ops;
 struct backend {
@@ -115,10 +115,11 @@ struct attention {
 	float scale;
 };
 /* Dropout with probability p in [0, 1). The random number at (seed, site, row_begin + row, col) decides
- * whether element (row, col) is kept. So the mask is the same when recomputed, and for any division of rows
- * among ranks. */
+ * whether element (row, col_begin + col) is kept. So the mask is the same when recomputed, and for any
+ * division of rows and columns among ranks. col_begin is a multiple of 4. */
 struct dropout {
 	uint64_t seed, row_begin;
+	int64_t col_begin;
 	uint32_t site;
 	float p;
 };
@@ -280,6 +281,21 @@ struct ops {
 	 * grad_scale; with grad_scale 0 they stay unchanged. */
 	enum status (*cross_entropy)(struct backend *, struct mat logits, const int32_t *target,
 				     const int32_t *row, float grad_scale, struct mat loss, struct error *);
+	/* The four operations of a part of the vocabulary, ids `first` and following, as many as the table
+	 * has rows or the logits columns. Rows of other ids become 0, or have no gradient. */
+	enum status (*embed_part)(struct backend *, const struct batch *, struct mat table, int64_t first,
+				  struct mat x, struct error *);
+	enum status (*embed_part_bwd)(struct backend *, const struct batch *, struct mat dx, int64_t first,
+				      struct mat dtable, struct error *);
+	/* part [rows, LOSS_PART]: of each row of logits the maximum, the sum of exp(logit - maximum), and the
+	 * target's logit, or 0 if another part has it. */
+	enum status (*loss_part)(struct backend *, struct mat logits, const int32_t *target,
+				 const int32_t *row, int64_t first, struct mat part, struct error *);
+	/* The same as cross_entropy with the parts of all ranks, one after the other [ranks * rows,
+	 * LOSS_PART]. */
+	enum status (*loss_join)(struct backend *, struct mat logits, const int32_t *target,
+				 const int32_t *row, int64_t first, struct mat parts, float grad_scale,
+				 struct mat loss, struct error *);
 	/* to[i] = from[row[i]]; with scatter_add: to[row[i]] += from[i] (no row may occur twice). */
 	enum status (*rows_copy)(struct backend *, struct mat from, struct mat to, const int32_t *row,
 				 bool scatter_add, struct error *);

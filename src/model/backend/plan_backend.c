@@ -98,6 +98,18 @@ static enum status plan_embed_bwd(struct backend *back, const struct batch *b, s
 	return touch(back, &dx, 3);
 }
 
+static enum status plan_embed_part(struct backend *back, const struct batch *b, struct mat table,
+				   int64_t first, struct mat x, struct error *err)
+{
+	return touch(back, &x, 2);
+}
+
+static enum status plan_embed_part_bwd(struct backend *back, const struct batch *b, struct mat dx,
+				       int64_t first, struct mat dtable, struct error *err)
+{
+	return touch(back, &dx, 3);
+}
+
 static enum status plan_rmsnorm(struct backend *back, struct mat x, struct mat w, float eps, struct mat y,
 				struct mat rstd, struct error *err)
 {
@@ -261,6 +273,19 @@ static enum status plan_cross_entropy(struct backend *back, struct mat logits, c
 	return touch(back, &logits, grad_scale != 0 ? 2 : 1);
 }
 
+static enum status plan_loss_part(struct backend *back, struct mat logits, const int32_t *target,
+				  const int32_t *row, int64_t first, struct mat part, struct error *err)
+{
+	return touch(back, &logits, 1);
+}
+
+static enum status plan_loss_join(struct backend *back, struct mat logits, const int32_t *target,
+				  const int32_t *row, int64_t first, struct mat parts, float grad_scale,
+				  struct mat loss, struct error *err)
+{
+	return touch(back, &logits, grad_scale != 0 ? 2 : 0);
+}
+
 static enum status plan_rows_copy(struct backend *back, struct mat from, struct mat to, const int32_t *row,
 				  bool scatter_add, struct error *err)
 {
@@ -381,6 +406,10 @@ static const struct ops plan_ops = {
 	.quantize_e4m3 = plan_quantize_e4m3,
 	.embed = plan_embed,
 	.embed_bwd = plan_embed_bwd,
+	.embed_part = plan_embed_part,
+	.embed_part_bwd = plan_embed_part_bwd,
+	.loss_part = plan_loss_part,
+	.loss_join = plan_loss_join,
 	.rmsnorm = plan_rmsnorm,
 	.rmsnorm_bwd = plan_rmsnorm_bwd,
 	.head_norm_rope = plan_head_norm_rope,

@@ -52,6 +52,106 @@ enum status cpu_cross_entropy(struct backend *back, struct mat logits, const int
 	return STATUS_OK;
 }
 
+struct loss_of_part {
+	struct mat logits, part, loss;
+	const int32_t *target, *row;
+	int64_t first;
+	real scale;
+};
+
+/* The place of a row's target among the logits; below 0: another part has it. */
+static int64_t target_in(const struct loss_of_part *l, int64_t i)
+{
+	const int64_t at = l->target[l->row[i]] - l->first;
+
+	return at < l->logits.cols ? at : -1;
+}
+
+VECTOR static void part_row(const real *restrict z, int64_t n, int64_t target, real *restrict out)
+{
+	real most = z[0], sum = 0;
+
+#pragma omp simd reduction(max : most)
+	for (int64_t j = 0; j < n; j++)
+		most = z[j] > most ? z[j] : most;
+#pragma omp simd reduction(+ : sum)
+	for (int64_t j = 0; j < n; j++)
+		sum += real_exp(z[j] - most);
+	out[0] = most;
+	out[1] = sum;
+	out[2] = target >= 0 ? z[target] : 0;
+}
+
+static void part_rows(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct loss_of_part *l = arg;
+
+	(void)thread;
+	for (int64_t i = first; i < last; i++)
+		part_row(real_row(l->logits, i), l->logits.cols, target_in(l, i), real_row(l->part, i));
+}
+
+enum status cpu_loss_part(struct backend *back, struct mat logits, const int32_t *target, const int32_t *row,
+			  int64_t first, struct mat part, struct error *err)
+{
+	struct loss_of_part l = {
+		.logits = logits, .part = part, .target = target, .row = row, .first = first};
+
+	(void)err;
+	cost_touch(back, &logits, 1);
+	cpu_parts(back, logits.rows, 1, (double)(logits.rows * logits.cols) * sizeof(real), part_rows, &l);
+	return STATUS_OK;
+}
+
+VECTOR static void join_row(real *restrict z, int64_t n, int64_t target, real most, real inverse, real scale)
+{
+#pragma omp simd
+	for (int64_t j = 0; j < n; j++)
+		z[j] = real_exp(z[j] - most) * inverse;
+	if (target >= 0)
+		z[target] -= scale;
+}
+
+static void join_rows(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct loss_of_part *l = arg;
+	const int64_t rows = l->logits.rows;
+
+	(void)thread;
+	for (int64_t i = first; i < last; i++) {
+		real most = real_row(l->part, i)[0], sum = 0, target = 0;
+
+		for (int64_t r = i; r < l->part.rows; r += rows)
+			most = real_row(l->part, r)[0] > most ? real_row(l->part, r)[0] : most;
+		for (int64_t r = i; r < l->part.rows; r += rows) {
+			sum += real_row(l->part, r)[1] * real_exp(real_row(l->part, r)[0] - most);
+			target += real_row(l->part, r)[2];
+		}
+		*real_row(l->loss, i) = most + (real)log((double)sum) - target;
+		if (l->scale != 0)
+			join_row(real_row(l->logits, i), l->logits.cols, target_in(l, i), most,
+				 l->scale / sum, l->scale);
+	}
+}
+
+enum status cpu_loss_join(struct backend *back, struct mat logits, const int32_t *target, const int32_t *row,
+			  int64_t first, struct mat parts, float grad_scale, struct mat loss,
+			  struct error *err)
+{
+	struct loss_of_part l = {.logits = logits,
+				 .part = parts,
+				 .loss = loss,
+				 .target = target,
+				 .row = row,
+				 .first = first,
+				 .scale = (real)grad_scale};
+
+	(void)err;
+	cost_touch(back, &logits, grad_scale != 0 ? 2 : 0);
+	cpu_parts(back, logits.rows, 1, (double)(logits.rows * logits.cols) * sizeof(real), join_rows, &l);
+	return STATUS_OK;
+}
+
 struct reducing {
 	struct mat x;
 	enum reduction reduction;

@@ -15,6 +15,10 @@ typedef double real;
 #define cpu_gemm cpu_gemm_f64
 #define cpu_embed cpu_embed_f64
 #define cpu_embed_bwd cpu_embed_bwd_f64
+#define cpu_embed_part cpu_embed_part_f64
+#define cpu_embed_part_bwd cpu_embed_part_bwd_f64
+#define cpu_loss_part cpu_loss_part_f64
+#define cpu_loss_join cpu_loss_join_f64
 #define cpu_rmsnorm cpu_rmsnorm_f64
 #define cpu_rmsnorm_bwd cpu_rmsnorm_bwd_f64
 #define cpu_head_norm_rope cpu_head_norm_rope_f64
@@ -98,6 +102,10 @@ extern __typeof__(*((struct ops *)0)->zero) cpu_zero;
 extern __typeof__(*((struct ops *)0)->gemm) cpu_gemm;
 extern __typeof__(*((struct ops *)0)->embed) cpu_embed;
 extern __typeof__(*((struct ops *)0)->embed_bwd) cpu_embed_bwd;
+extern __typeof__(*((struct ops *)0)->embed_part) cpu_embed_part;
+extern __typeof__(*((struct ops *)0)->embed_part_bwd) cpu_embed_part_bwd;
+extern __typeof__(*((struct ops *)0)->loss_part) cpu_loss_part;
+extern __typeof__(*((struct ops *)0)->loss_join) cpu_loss_join;
 extern __typeof__(*((struct ops *)0)->rmsnorm) cpu_rmsnorm;
 extern __typeof__(*((struct ops *)0)->rmsnorm_bwd) cpu_rmsnorm_bwd;
 extern __typeof__(*((struct ops *)0)->head_norm_rope) cpu_head_norm_rope;

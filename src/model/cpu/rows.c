@@ -10,7 +10,8 @@ struct rows {
 	struct mat x, y;
 	const int32_t *row;
 	const struct dropout *drop;
-	bool add; /* for swiglu_rows_bwd: recompute h */
+	int64_t first; /* id of the table's first row */
+	bool add;      /* for swiglu_rows_bwd: recompute h */
 };
 
 static double bytes_of(const struct mat *m)
@@ -99,6 +100,60 @@ enum status cpu_embed_bwd(struct backend *back, const struct batch *b, struct ma
 	(void)err;
 	cost_touch(back, &dx, 3);
 	cpu_parts(back, dx.cols, 16, bytes_of(&dx), embed_columns, &r);
+	return STATUS_OK;
+}
+
+static bool has_row(const struct mat *table, int64_t row)
+{
+	return row >= 0 && row < table->rows;
+}
+
+static void gather_part(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct rows *r = arg;
+
+	(void)thread;
+	for (int64_t i = first; i < last; i++) {
+		const int64_t row = r->row[i] - r->first;
+		const size_t bytes = (size_t)r->y.cols * sizeof(real);
+
+		if (has_row(&r->x, row))
+			memcpy(real_row(r->y, i), real_row(r->x, row), bytes);
+		else
+			memset(real_row(r->y, i), 0, bytes);
+	}
+}
+
+enum status cpu_embed_part(struct backend *back, const struct batch *b, struct mat table, int64_t first,
+			   struct mat x, struct error *err)
+{
+	struct rows r = {.x = table, .y = x, .row = b->token, .first = first};
+
+	(void)err;
+	cost_touch(back, &x, 2);
+	cpu_parts(back, x.rows, 1, bytes_of(&x), gather_part, &r);
+	return STATUS_OK;
+}
+
+static void embed_part_columns(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct rows *r = arg;
+
+	(void)thread;
+	for (int64_t i = 0; i < r->x.rows; i++)
+		if (has_row(&r->y, r->row[i] - r->first))
+			add_row(real_row(r->y, r->row[i] - r->first) + first, real_row(r->x, i) + first,
+				last - first);
+}
+
+enum status cpu_embed_part_bwd(struct backend *back, const struct batch *b, struct mat dx, int64_t first,
+			       struct mat dtable, struct error *err)
+{
+	struct rows r = {.x = dx, .y = dtable, .row = b->token, .first = first};
+
+	(void)err;
+	cost_touch(back, &dx, 3);
+	cpu_parts(back, dx.cols, 16, bytes_of(&dx), embed_part_columns, &r);
 	return STATUS_OK;
 }
 
@@ -203,8 +258,8 @@ static void dropout_rows(void *arg, int64_t first, int64_t last, unsigned thread
 		real *y = real_row(r->y, t);
 
 		for (int64_t j = 0; j < r->x.cols; j += 4) {
-			const uint32_t counter[4] = {(uint32_t)(j / 4), (uint32_t)row, (uint32_t)(row >> 32),
-						     d->site};
+			const uint32_t counter[4] = {(uint32_t)((d->col_begin + j) / 4), (uint32_t)row,
+						     (uint32_t)(row >> 32), d->site};
 			uint32_t word[4];
 
 			philox4x32(word, counter, key);

@@ -51,6 +51,21 @@ static bool find(const struct model *m, const struct named *n, struct mat *to)
 	return false;
 }
 
+/* Tensor parallel: the rank's part of the file's tensor. Rows beyond the vocabulary are in no file. */
+static void take_part(const struct model *m, struct weights_slot *slot)
+{
+	struct split_part part;
+	struct named whole;
+
+	if (!m->whole || !slot->to.rows || !names_find(&whole, &m->whole->shape, slot->name))
+		return;
+	part = split_part_of(&m->split, &m->whole->shape, slot->name, whole.rows, whole.cols);
+	slot->is_part = true;
+	slot->row = part.row;
+	slot->col = part.col;
+	slot->to = mat_rows(&slot->to, 0, part.rows);
+}
+
 enum status model_weight_slots(const struct model *m, struct weights_slot **slots, struct named **names,
 			       size_t *count, struct error *err)
 {
@@ -70,6 +85,7 @@ enum status model_weight_slots(const struct model *m, struct weights_slot **slot
 		slot->name = n->hf;
 		if (!find(m, n, &slot->to))
 			return error_set(err, STATUS_BUG, "no place for tensor %s", n->hf);
+		take_part(m, slot);
 		*count += slot->to.rows > 0;
 	}
 	return STATUS_OK;

@@ -205,12 +205,21 @@ static bool is_of_mlp(const struct field *f)
 	       f->at == offsetof(struct layer_saved, rstd2) || f->at == offsetof(struct layer_saved, n2);
 }
 
+/* Matrices of the own rows with tensor parallel. */
+static bool is_of_own_rows(const struct field *f)
+{
+	return f->at == offsetof(struct layer_saved, x) || f->at == offsetof(struct layer_saved, rstd1) ||
+	       f->at == offsetof(struct layer_saved, x2) || f->at == offsetof(struct layer_saved, rstd2);
+}
+
 /* A matrix that is not saved exists once, shared by all layers. */
 static enum status place_field(const struct pass *p, const struct field *f, bool kept, struct error *err)
 {
 	struct backend *back = p->back;
+	const int64_t rows =
+		is_of_own_rows(f) ? split_rows(&p->model->split, p->batch->tokens).count : p->batch->tokens;
 	struct mat m = {
-		.rows = f->cols ? p->batch->tokens : 0,
+		.rows = f->cols ? rows : 0,
 		.cols = f->cols,
 		.dtype = f->stat ? back->stat : back->dtype,
 	};
@@ -237,12 +246,13 @@ static enum status place_ends(const struct pass *p, struct error *err)
 {
 	const int64_t o = linear_tail(&p->model->layer->o), down = linear_tail(&p->model->layer->down);
 	const int64_t hidden = p->model->shape.hidden;
+	const int64_t rows = split_rows(&p->model->split, p->batch->tokens).count;
 	struct saved *saved = p->saved;
 	enum status st;
 
-	saved->out = (struct mat){.rows = p->batch->tokens, .cols = hidden, .dtype = p->back->dtype};
+	saved->out = (struct mat){.rows = rows, .cols = hidden, .dtype = p->back->dtype};
 	st = arena_mat(p->back->arena, MEM_SAVED, &saved->out, "output of the layers", err);
-	saved->dx = (struct mat){.rows = p->forward_only ? 0 : p->batch->tokens,
+	saved->dx = (struct mat){.rows = p->forward_only ? 0 : rows,
 				 .cols = hidden + (o > down ? o : down),
 				 .dtype = p->back->dtype};
 	if (!st && saved->dx.rows)
@@ -261,7 +271,7 @@ static int64_t mlp_rows(const struct pass *p)
 	const int64_t most = p->mlp_tile ? p->mlp_tile : preset, tiles = (tokens + most - 1) / most;
 	int64_t rows;
 
-	if (p->saved->mode != RECOMPUTE_FULL || p->model->fp8 || tiles <= 1)
+	if (p->saved->mode != RECOMPUTE_FULL || p->model->fp8 || tiles <= 1 || split_is(&p->model->split))
 		return tokens;
 	rows = (tokens + tiles - 1) / tiles;
 	if (most >= TOGETHER)
@@ -306,6 +316,7 @@ static struct layer_run run_of(const struct pass *p)
 		.batch = p->batch,
 		.cos_sin = p->model->cos_sin,
 		.recompute = p->saved->mode,
+		.split = &p->model->split,
 		.mlp = &p->saved->mlp,
 		.mlp_rows = p->saved->mlp_rows,
 	};
@@ -317,6 +328,11 @@ static enum status check_pass(const struct pass *p, struct error *err)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "a sequence has %lld rows, but the model has room for %lld",
 				 (long long)p->batch->doc_len_max, (long long)p->model->positions);
+	if (split_is(&p->model->split) && p->batch->tokens < p->model->split.ranks)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"a micro-batch has %lld tokens, which %u ranks of tensor parallel cannot divide",
+			(long long)p->batch->tokens, p->model->split.ranks);
 	return STATUS_OK;
 }
 
@@ -324,8 +340,9 @@ static enum status check_pass(const struct pass *p, struct error *err)
  * work between layers, communication and the copies of lanes are in no graph. */
 static bool repeats(const struct pass *p)
 {
-	return p->back->ops->span && !p->dropout && !p->layer_done && !p->saved->offload &&
-	       !p->model->divided.gradient && !p->model->divided.weights && !p->model->divided.base;
+	return p->back->ops->span && !split_is(&p->model->split) && !p->dropout && !p->layer_done &&
+	       !p->saved->offload && !p->model->divided.gradient && !p->model->divided.weights &&
+	       !p->model->divided.base;
 }
 
 static enum status in_span(const struct pass *p, enum status (*run)(void *, struct error *), void *arg,
@@ -359,6 +376,65 @@ static enum status begin_span(const struct span_run *r, bool backward, struct er
 	return slots_begin(r->pass->model, r->pass->back, backward, err);
 }
 
+/* All rows of the layers' input or of its gradient, in scratch memory. */
+static enum status place_all_rows(const struct pass *p, struct mat *all, struct error *err)
+{
+	*all = (struct mat){
+		.rows = p->batch->tokens, .cols = p->model->shape.hidden, .dtype = p->back->dtype};
+	return arena_mat(p->back->arena, MEM_SCRATCH, all, "embeddings of all rows", err);
+}
+
+static struct mat own_part(const struct pass *p, const struct mat *all)
+{
+	const struct split_range own = split_rows(&p->model->split, all->rows);
+
+	return mat_rows(all, own.begin, own.count);
+}
+
+static struct mat own_ids(const struct model *m, const struct mat *table)
+{
+	return mat_rows(table, 0, split_vocabulary(&m->split, m->whole->shape.vocab).count);
+}
+
+/* Each rank looks up its ids; the sum over the ranks has all. */
+static enum status embed_split(const struct pass *p, struct mat x, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(p->back->arena);
+	struct model *m = p->model;
+	struct mat all;
+	enum status st = place_all_rows(p, &all, err);
+
+	if (!st)
+		st = p->back->ops->embed_part(p->back, p->batch, own_ids(m, &m->embed.w),
+					      split_vocabulary(&m->split, m->whole->shape.vocab).begin, all,
+					      err);
+	if (!st)
+		st = split_sum(&m->split, all, err);
+	if (!st)
+		st = p->back->ops->convert(p->back, own_part(p, &all), x, err);
+	arena_reset(p->back->arena, &mark);
+	return st;
+}
+
+static enum status embed_split_bwd(const struct pass *p, struct mat dx, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(p->back->arena);
+	struct model *m = p->model;
+	struct mat all;
+	enum status st = place_all_rows(p, &all, err);
+
+	if (!st)
+		st = p->back->ops->convert(p->back, dx, own_part(p, &all), err);
+	if (!st)
+		st = split_gather(&m->split, all, err);
+	if (!st)
+		st = p->back->ops->embed_part_bwd(p->back, p->batch, all,
+						  split_vocabulary(&m->split, m->whole->shape.vocab).begin,
+						  own_ids(m, &m->embed.grad), err);
+	arena_reset(p->back->arena, &mark);
+	return st;
+}
+
 static enum status layers_forward(void *arg, struct error *err)
 {
 	const struct span_run *r = arg;
@@ -368,7 +444,9 @@ static enum status layers_forward(void *arg, struct error *err)
 	struct layer_saved *saved = p->saved->layer;
 	enum status st = begin_span(r, false, err);
 
-	if (!st)
+	if (!st && split_is(&p->model->split))
+		st = embed_split(p, saved[0].x, err);
+	else if (!st)
 		st = p->back->ops->embed(p->back, p->batch, p->model->embed.w, saved[0].x, err);
 	for (int64_t i = 0; !st && i < layers; i++) {
 		st = divided_use(p->model, p->back, i, i + 1 < layers ? i + 1 : -1, err);
@@ -429,7 +507,9 @@ static enum status layers_backward(void *arg, struct error *err)
 		if (!st && p->layer_done)
 			st = p->layer_done(p->layer_done_arg, i, err);
 	}
-	if (!st && p->model->embed.grad.rows)
+	if (!st && p->model->embed.grad.rows && split_is(&p->model->split))
+		st = embed_split_bwd(p, r->dx, err);
+	else if (!st && p->model->embed.grad.rows)
 		st = p->back->ops->embed_bwd(p->back, p->batch, r->dx, p->model->embed.grad, err);
 	return st ? st : divided_end(p->model, p->back, err);
 }

@@ -12,6 +12,7 @@ static int64_t chunk_rows(const struct backend *back)
 /* One chunk: rows of the layers' output after the norm, and their logits, which the caller allocates. */
 struct chunk {
 	struct mat x, rstd, n, logits, loss, dn, dx;
+	struct mat parts; /* tensor parallel: what all ranks know of the losses */
 };
 
 /* Rows of a chunk's GEMMs. On a GPU they are rounded up to one of a few sizes, so that few GEMM shapes need
@@ -44,6 +45,8 @@ static enum status place(const struct pass *p, int64_t rows, int64_t in_products
 		{&c->rstd, rows, 1, back->stat, MEM_SCRATCH, "their norm", true},
 		{&c->n, in_products, hidden, back->dtype, MEM_SCRATCH, "rows after the last norm", true},
 		{&c->loss, rows, 1, back->stat, MEM_SCRATCH, "losses", true},
+		{&c->parts, rows * p->model->split.ranks, LOSS_PART, back->stat, MEM_SCRATCH,
+		 "losses of parts of the vocabulary", split_is(&p->model->split)},
 		{&c->dn, in_products, hidden, back->dtype, MEM_SCRATCH, "gradient after the last norm",
 		 backward},
 		{&c->dx, rows, hidden, back->dtype, MEM_SCRATCH, "gradient of the head's rows", backward},
@@ -59,25 +62,67 @@ static enum status place(const struct pass *p, int64_t rows, int64_t in_products
 	return st;
 }
 
-static enum status logits_of(const struct pass *p, const struct chunk *c, const int32_t *row,
+/* The ids whose logits this rank computes. */
+static struct split_range ids_of(const struct pass *p)
+{
+	const struct model *m = p->model;
+
+	return split_vocabulary(&m->split, m->whole ? m->whole->shape.vocab : m->shape.vocab);
+}
+
+/* The own ids' rows of the head or of its gradient. */
+static struct mat head_rows(const struct pass *p, const struct mat *head)
+{
+	return split_is(&p->model->split) && head->rows ? mat_rows(head, 0, ids_of(p).count) : *head;
+}
+
+/* out: of the last layer, all rows. */
+static enum status logits_of(const struct pass *p, struct mat out, const struct chunk *c, const int32_t *row,
 			     struct error *err)
 {
 	struct backend *back = p->back;
 	const struct model *m = p->model;
-	const struct gemm g = {.a = c->n, .b = m->head.w, .d = c->logits, .trans_b = true, .alpha = 1};
-	enum status st = back->ops->rows_copy(back, p->saved->out, c->x, row, false, err);
+	const struct gemm g = {
+		.a = c->n, .b = head_rows(p, &m->head.w), .d = c->logits, .trans_b = true, .alpha = 1};
+	enum status st = back->ops->rows_copy(back, out, c->x, row, false, err);
 
 	if (!st)
 		st = back->ops->rmsnorm(back, c->x, m->norm.w, (float)m->shape.norm_eps, c->n, c->rstd, err);
 	return st ? st : back->ops->gemm(back, &g, err);
 }
 
+static enum status whole_loss(const struct pass *p, const struct chunk *c, const int32_t *row,
+			      float grad_scale, struct error *err)
+{
+	return p->back->ops->cross_entropy(p->back, mat_rows(&c->logits, 0, c->x.rows), p->batch->target, row,
+					   grad_scale, c->loss, err);
+}
+
+/* Each rank tells the others of each row: the largest of its logits, the sum of their exponentials, and the
+ * target's logit. */
+static enum status split_loss(const struct pass *p, const struct chunk *c, const int32_t *row,
+			      float grad_scale, struct error *err)
+{
+	struct backend *back = p->back;
+	struct split *s = &p->model->split;
+	const struct mat logits = mat_rows(&c->logits, 0, c->x.rows);
+	const int64_t first = ids_of(p).begin;
+	enum status st = back->ops->loss_part(back, logits, p->batch->target, row, first,
+					      mat_rows(&c->parts, s->rank * c->x.rows, c->x.rows), err);
+
+	if (!st)
+		st = split_gather(s, c->parts, err);
+	return st ? st
+		  : back->ops->loss_join(back, logits, p->batch->target, row, first, c->parts, grad_scale,
+					 c->loss, err);
+}
+
 static enum status loss_of(const struct pass *p, const struct chunk *c, const int32_t *row, float grad_scale,
 			   double *loss_sum, struct error *err)
 {
 	struct backend *back = p->back;
-	enum status st = back->ops->cross_entropy(back, mat_rows(&c->logits, 0, c->x.rows), p->batch->target,
-						  row, grad_scale, c->loss, err);
+	enum status st = split_is(&p->model->split) ? split_loss(p, c, row, grad_scale, err)
+						    : whole_loss(p, c, row, grad_scale, err);
 
 	return st ? st : back->ops->reduce(back, c->loss, REDUCE_SUM, loss_sum, err);
 }
@@ -88,12 +133,13 @@ static enum status chunk_backward(const struct pass *p, const struct chunk *c, c
 {
 	struct backend *back = p->back;
 	const struct model *m = p->model;
-	const struct gemm to_n = {.a = c->logits, .b = m->head.w, .d = c->dn, .alpha = 1};
+	const struct gemm to_n = {.a = c->logits, .b = head_rows(p, &m->head.w), .d = c->dn, .alpha = 1};
+	const struct mat grad = head_rows(p, &m->head.grad);
 	const struct gemm to_w = {
 		.a = mat_rows(&c->logits, 0, c->x.rows),
 		.b = mat_rows(&c->n, 0, c->x.rows),
-		.c = m->head.grad,
-		.d = m->head.grad,
+		.c = grad,
+		.d = grad,
 		.trans_a = true,
 		.alpha = 1,
 		.beta = 1,
@@ -122,8 +168,8 @@ static void take_shared(const struct pass *p)
 		arena_reset(p->back->arena, &p->saved->shared);
 }
 
-static enum status all_chunks(const struct pass *p, float grad_scale, struct mat dx, double *loss_sum,
-			      struct error *err)
+static enum status all_chunks(const struct pass *p, float grad_scale, struct mat out, struct mat dx,
+			      double *loss_sum, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(p->back->arena);
 	const int64_t most = p->head_chunk ? p->head_chunk : chunk_rows(p->back);
@@ -136,12 +182,12 @@ static enum status all_chunks(const struct pass *p, float grad_scale, struct mat
 		struct chunk c;
 
 		st = place(p, rows, in_products, dx.rows > 0, &c, err);
-		c.logits = (struct mat){
-			.rows = in_products, .cols = p->model->shape.vocab, .dtype = p->back->dtype};
+		c.logits =
+			(struct mat){.rows = in_products, .cols = ids_of(p).count, .dtype = p->back->dtype};
 		if (!st)
 			st = arena_mat(p->back->arena, MEM_LOGITS, &c.logits, "logits", err);
 		if (!st)
-			st = logits_of(p, &c, row, err);
+			st = logits_of(p, out, &c, row, err);
 		if (!st)
 			st = loss_of(p, &c, row, grad_scale, loss_sum, err);
 		if (!st && dx.rows)
@@ -151,6 +197,46 @@ static enum status all_chunks(const struct pass *p, float grad_scale, struct mat
 	return st;
 }
 
+static enum status place_all_rows(const struct pass *p, bool wanted, struct mat *m, const char *name,
+				  struct error *err)
+{
+	*m = (struct mat){.rows = wanted ? p->batch->tokens : 0,
+			  .cols = p->model->shape.hidden,
+			  .dtype = p->back->dtype};
+	return wanted ? arena_mat(p->back->arena, MEM_SCRATCH, m, name, err) : STATUS_OK;
+}
+
+static struct mat own_rows(const struct pass *p, const struct mat *all)
+{
+	const struct split_range own = split_rows(&p->model->split, all->rows);
+
+	return mat_rows(all, own.begin, own.count);
+}
+
+/* The head reads all rows, because each rank has logits of all of them. */
+static enum status split_chunks(const struct pass *p, float grad_scale, struct mat dx, double *loss_sum,
+				struct error *err)
+{
+	struct backend *back = p->back;
+	struct split *s = &p->model->split;
+	struct mat out, all;
+	enum status st = place_all_rows(p, true, &out, "output of the layers, all rows", err);
+
+	if (!st)
+		st = place_all_rows(p, dx.rows > 0, &all, "its gradient, all rows", err);
+	if (!st)
+		st = back->ops->convert(back, p->saved->out, own_rows(p, &out), err);
+	if (!st)
+		st = split_gather(s, out, err);
+	if (!st && dx.rows)
+		st = back->ops->zero(back, all, err);
+	if (!st)
+		st = all_chunks(p, grad_scale, out, all, loss_sum, err);
+	if (!st && dx.rows)
+		st = split_sum(s, all, err);
+	return st || !dx.rows ? st : back->ops->convert(back, own_rows(p, &all), dx, err);
+}
+
 enum status head_backward(const struct pass *p, float grad_scale, struct mat dx, double *loss_sum,
 			  struct error *err)
 {
@@ -158,7 +244,8 @@ enum status head_backward(const struct pass *p, float grad_scale, struct mat dx,
 	enum status st;
 
 	take_shared(p);
-	st = all_chunks(p, grad_scale, dx, loss_sum, err);
+	st = split_is(&p->model->split) ? split_chunks(p, grad_scale, dx, loss_sum, err)
+					: all_chunks(p, grad_scale, p->saved->out, dx, loss_sum, err);
 	arena_reset(p->back->arena, &mark);
 	return st;
 }
@@ -182,7 +269,7 @@ enum status model_logits(const struct pass *p, const int32_t *row, int64_t count
 		st = place(p, rows, rows, false, &c, err);
 		c.logits = mat_rows(&logits, begin, rows);
 		if (!st)
-			st = logits_of(p, &c, rows_from(row, begin), err);
+			st = logits_of(p, p->saved->out, &c, rows_from(row, begin), err);
 		arena_reset(p->back->arena, &mark);
 	}
 	return st;

@@ -3,12 +3,16 @@
 #include "model/decoder/layer.h"
 #include "model/tensor/matrix.h"
 
+/* Of the own rows x; y becomes that of all rows. */
 static enum status norm(const struct layer_run *run, const struct weight *w, struct mat x, struct mat y,
 			struct mat rstd, struct error *err)
 {
 	struct backend *back = run->linear.back;
+	const struct split_range own = split_rows(run->split, y.rows);
+	const struct mat to = split_is(run->split) ? mat_rows(&y, own.begin, own.count) : y;
+	enum status st = back->ops->rmsnorm(back, x, w->w, (float)run->shape->norm_eps, to, rstd, err);
 
-	return back->ops->rmsnorm(back, x, w->w, (float)run->shape->norm_eps, y, rstd, err);
+	return st ? st : split_gather(run->split, y, err);
 }
 
 /* The columns of q or k in a matrix that holds q, k (and v) side by side. */
@@ -104,6 +108,56 @@ static enum status attend(const struct layer_run *run, const struct layer_saved 
 }
 
 /* From the layer's input to the MLP's. */
+/* All rows, in scratch memory. */
+static enum status all_rows(const struct layer_run *run, int64_t tail, struct mat *m, const char *name,
+			    struct error *err)
+{
+	enum status st;
+
+	*m = (struct mat){.rows = run->batch->tokens,
+			  .cols = run->shape->hidden + tail,
+			  .dtype = run->linear.back->dtype};
+	st = arena_mat(run->linear.back->arena, MEM_SCRATCH, m, name, err);
+	m->cols = run->shape->hidden;
+	return st;
+}
+
+static struct mat own_rows(const struct layer_run *run, const struct mat *all)
+{
+	const struct split_range own = split_rows(run->split, all->rows);
+
+	return mat_rows(all, own.begin, own.count);
+}
+
+/* A linear layer of which each rank has some columns of W: the sum over the ranks gives the own rows. */
+static enum status forward_sum(const struct layer_run *run, const struct linear *l, struct mat x,
+			       struct mat y, struct mat residual, struct mat u, struct error *err)
+{
+	static const struct dropout none = {0};
+	struct backend *back = run->linear.back;
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct mat part;
+	enum status st = all_rows(run, 0, &part, "partial sums of a linear layer", err);
+
+	if (!st)
+		st = linear_forward(&run->linear, l, x, part, (struct mat){0}, u, err);
+	if (!st)
+		st = split_sum(run->split, part, err);
+	if (!st)
+		st = back->ops->convert(back, residual, y, err);
+	if (!st)
+		st = back->ops->dropout(back, own_rows(run, &part), &none, y, true, err);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+static enum status forward_to_residual(const struct layer_run *run, const struct linear *l, struct mat x,
+				       struct mat y, struct mat residual, struct mat u, struct error *err)
+{
+	return split_is(run->split) ? forward_sum(run, l, x, y, residual, u, err)
+				    : linear_forward(&run->linear, l, x, y, residual, u, err);
+}
+
 static enum status forward_attention(const struct layer_run *run, const struct layer *l,
 				     const struct layer_saved *s, struct error *err)
 {
@@ -116,7 +170,7 @@ static enum status forward_attention(const struct layer_run *run, const struct l
 		st = rope(run, l, s, err);
 	if (!st)
 		st = attend(run, s, err);
-	return st ? st : linear_forward(linear, &l->o, s->o, s->x2, s->x, s->u_o, err);
+	return st ? st : forward_to_residual(run, &l->o, s->o, s->x2, s->x, s->u_o, err);
 }
 
 /* From the MLP's input to that of SwiGLU. */
@@ -160,6 +214,12 @@ static struct tile tile_of(const struct layer_run *run, const struct layer_saved
 	return t;
 }
 
+/* The tile's rows of a matrix of own rows. With tensor parallel there is one tile. */
+static struct mat tile_of_own(const struct tile *t, const struct mat *m)
+{
+	return split_is(t->run.split) ? *m : mat_rows(m, t->begin, t->rows);
+}
+
 static enum status forward_mlp(const struct tile *t, const struct layer *l, struct mat out, struct error *err)
 {
 	const struct layer_saved *s = &t->saved;
@@ -169,8 +229,7 @@ static enum status forward_mlp(const struct tile *t, const struct layer *l, stru
 	if (!st)
 		st = back->ops->swiglu(back, s->gate_up, s->h, err);
 	return st ? st
-		  : linear_forward(&t->run.linear, &l->down, s->h, mat_rows(&out, t->begin, t->rows), s->x2,
-				   s->u_down, err);
+		  : forward_to_residual(&t->run, &l->down, s->h, tile_of_own(t, &out), s->x2, s->u_down, err);
 }
 
 enum status layer_forward(const struct layer_run *run, const struct layer *l, const struct layer_saved *saved,
@@ -251,12 +310,32 @@ static enum status scratch(const struct layer_run *run, int64_t rows, int64_t co
 	return st;
 }
 
+/* dy: of all rows, a partial sum of each rank. */
 static enum status norm_bwd(const struct layer_run *run, const struct weight *w, struct mat dy, struct mat x,
 			    struct mat rstd, struct mat dx_add, struct error *err)
 {
 	struct backend *back = run->linear.back;
+	enum status st = split_sum(run->split, dy, err);
 
-	return back->ops->rmsnorm_bwd(back, dy, x, w->w, rstd, dx_add, w->grad, err);
+	if (split_is(run->split))
+		dy = own_rows(run, &dy);
+	return st ? st : back->ops->rmsnorm_bwd(back, dy, x, w->w, rstd, dx_add, w->grad, err);
+}
+
+/* The gradient of all rows, with a tail for `l`, from that of the own rows. */
+static enum status gather_dy(const struct layer_run *run, const struct linear *l, struct mat own,
+			     struct mat *all, struct error *err)
+{
+	struct backend *back = run->linear.back;
+	enum status st;
+
+	*all = own;
+	if (!split_is(run->split))
+		return STATUS_OK;
+	st = all_rows(run, linear_tail(l), all, "gradient of all rows", err);
+	if (!st)
+		st = back->ops->convert(back, own, own_rows(run, all), err);
+	return st ? st : split_gather(run->split, *all, err);
 }
 
 /* dx: gradient of the output. gate_up becomes its own gradient. */
@@ -291,13 +370,15 @@ static enum status tile_bwd(const struct tile *t, const struct layer *l, struct 
 	const struct layer_run *run = &t->run;
 	struct backend *back = run->linear.back;
 	const struct arena_mark mark = arena_mark(back->arena);
-	struct mat dn;
+	struct mat dn, dy;
 	enum status st = remake(run, l, s, make_mlp_again, err);
 
 	if (!st)
 		st = scratch(run, t->rows, run->shape->hidden, 0, &dn, "gradient of a norm", err);
 	if (!st)
-		st = swiglu_down_bwd(run, l, s, dx, err);
+		st = gather_dy(run, &l->down, dx, &dy, err);
+	if (!st)
+		st = swiglu_down_bwd(run, l, s, dy, err);
 	if (!st)
 		st = linear_backward(&run->linear, &l->gate_up, s->n2, s->u_gate_up, s->gate_up, dn, err);
 	if (!st)
@@ -315,7 +396,7 @@ static enum status mlp_bwd(const struct layer_run *run, const struct layer *l, c
 	for (int64_t begin = 0; !st && begin < run->batch->tokens; begin += tile_rows(run)) {
 		const struct tile t = tile_of(run, s, begin);
 
-		st = tile_bwd(&t, l, mat_rows(&dx, begin, t.rows), err);
+		st = tile_bwd(&t, l, tile_of_own(&t, &dx), err);
 	}
 	return st;
 }
@@ -329,19 +410,21 @@ static enum status attention_bwd(const struct layer_run *run, const struct layer
 	const struct arena_mark mark = arena_mark(back->arena);
 	const struct attention at = layer_attention(run->shape);
 	const bool norm_wanted = input_wanted || l->norm1.grad.rows;
-	struct mat d_o, dqkv, dn = {0};
+	const int64_t rows = run->batch->tokens;
+	struct mat d_o, dqkv, dn = {0}, dy;
 	enum status st;
 
 	if (run->mlp)
 		arena_reset(back->arena, run->mlp);
-	st = scratch(run, dx.rows, s->o.cols, linear_tail(&l->o), &d_o, "gradient of attention", err);
+	st = scratch(run, rows, s->o.cols, linear_tail(&l->o), &d_o, "gradient of attention", err);
 	if (!st)
-		st = scratch(run, dx.rows, s->qkv.cols, linear_tail(&l->qkv), &dqkv, "gradient of q, k, v",
-			     err);
+		st = scratch(run, rows, s->qkv.cols, linear_tail(&l->qkv), &dqkv, "gradient of q, k, v", err);
 	if (!st && norm_wanted)
-		st = scratch(run, dx.rows, run->shape->hidden, 0, &dn, "gradient of a norm", err);
+		st = scratch(run, rows, run->shape->hidden, 0, &dn, "gradient of a norm", err);
 	if (!st)
-		st = linear_backward(&run->linear, &l->o, s->o, s->u_o, dx, d_o, err);
+		st = gather_dy(run, &l->o, dx, &dy, err);
+	if (!st)
+		st = linear_backward(&run->linear, &l->o, s->o, s->u_o, dy, d_o, err);
 	if (!st)
 		st = back->ops->attention_bwd(back, &at, run->batch, s->qkv, s->o, s->lse, d_o, dqkv, err);
 	if (!st)

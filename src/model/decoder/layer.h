@@ -5,6 +5,7 @@
 #ifndef MODEL_DECODER_LAYER_H
 #define MODEL_DECODER_LAYER_H
 #include "model/decoder/linear.h"
+#include "model/decoder/split.h"
 #include "model/tensor/arena.h"
 
 struct layer {
@@ -56,9 +57,13 @@ struct layer_run {
 	/* Attention's backward pass may use the arena from here on, because the MLP's matrices are not read
 	 * any longer. NULL: it may not. */
 	const struct arena_mark *mlp;
+	struct split *split; /* tensor parallel */
 	/* Rows of gate_up and h, which then are of one tile of rows at a time; 0: all. With FULL only. */
 	int64_t mlp_rows;
 };
+
+/* With tensor parallel, x, x2, their statistics, `out` and dx are the rank's own rows; everything else has
+ * all rows, and the columns of the rank's heads and features. */
 
 /* saved->x is the input. The output goes to `out`, which may be another layer's x. */
 enum status layer_forward(const struct layer_run *run, const struct layer *l, const struct layer_saved *saved,

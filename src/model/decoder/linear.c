@@ -61,6 +61,7 @@ static struct dropout mask_of(const struct linear_run *run, const struct linear 
 	return (struct dropout){
 		.seed = run->dropout_seed,
 		.row_begin = run->row_begin,
+		.col_begin = l->in_begin,
 		.site = l->site * PEFT_TARGET_COUNT + l->adapter[i].target,
 		.p = run->dropout_p,
 	};

@@ -32,6 +32,7 @@ struct adapter {
 
 struct linear {
 	int64_t in, out;
+	int64_t in_begin;      /* tensor parallel: the first column of the whole W that this rank holds */
 	struct weight w, bias; /* [out, in]; [1, out] or absent */
 	struct mat block;      /* [out + adapters * rank, in + adapters * rank]; rows 0: not in fused form */
 	/* W as it is stored; count 0: w is resident. Else w, block and fp8 are in a slot

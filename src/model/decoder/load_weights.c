@@ -13,13 +13,19 @@ static enum status make_random(const struct model *m, struct backend *back, cons
 	enum status st = STATUS_OK;
 
 	for (size_t i = 0; !st && i < count; i++) {
+		const struct shape *whole = m->whole ? &m->whole->shape : &m->shape;
+		struct split_part part;
 		struct random_fill fill;
 		struct named n;
 
-		if (!names_find(&n, &m->shape, slots[i].name))
+		if (!names_find(&n, whole, slots[i].name))
 			return error_set(err, STATUS_BUG, "a model of this shape has no %s", slots[i].name);
 		fill = random_weights_fill(&n, from->seed);
-		st = back->ops->random(back, slots[i].to, &fill, err);
+		part = (struct split_part){.row = slots[i].row,
+					   .col = slots[i].col,
+					   .cols = slots[i].to.cols,
+					   .all_cols = n.cols};
+		st = split_random(back, slots[i].to, &fill, &part, err);
 	}
 	return st;
 }
@@ -208,6 +214,22 @@ static enum status load_layer(const struct model *m, struct backend *back, const
 	return st;
 }
 
+/* Rows of embedding and head beyond the vocabulary. */
+static enum status zero_rest(const struct model *m, struct backend *back, struct error *err)
+{
+	const int64_t used = split_vocabulary(&m->split, m->whole->shape.vocab).count;
+	const struct weight *ends[] = {&m->embed, &m->head};
+	enum status st = STATUS_OK;
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]) && !st; i++) {
+		const struct mat to = ends[i]->master.rows ? ends[i]->master : ends[i]->w;
+
+		if (to.rows > used)
+			st = back->ops->zero(back, mat_rows(&to, used, to.rows - used), err);
+	}
+	return st;
+}
+
 enum status model_load(struct model *m, struct backend *back, const struct model_source *from,
 		       struct error *err)
 {
@@ -215,6 +237,8 @@ enum status model_load(struct model *m, struct backend *back, const struct model
 		(m->params.shards.master && m->divided.gradient) || (m->divided.base && !m->slots.count);
 	enum status st = by_layer ? load_divided(m, back, from, err) : load_resident(m, back, from, ALL, err);
 
+	if (!st && m->whole)
+		st = zero_rest(m, back, err);
 	for (int64_t i = 0; !st && i < m->shape.layers; i++) {
 		st = load_layer(m, back, from, i, err);
 		if (!st && m->slots.count && m->divided.base)

@@ -251,8 +251,9 @@ static void unpack_row(const struct weights_raw *raw, int64_t row, size_t first,
 		e4m3_scale_apply(&raw->scale, row, (int64_t)first, to, count);
 }
 
-/* Converts one row, through floats if the types differ. */
-static void convert_row(const struct weights_raw *raw, int64_t row, void *to, enum dtype wanted, size_t count)
+/* Converts elements first, first + 1, .. of one row, through floats if the types differ. */
+static void convert_row(const struct weights_raw *raw, int64_t row, size_t first, void *to, enum dtype wanted,
+			size_t count)
 {
 	enum { CHUNK = 4096 }; /* a multiple of every type's block */
 	float floats[CHUNK];
@@ -260,23 +261,24 @@ static void convert_row(const struct weights_raw *raw, int64_t row, void *to, en
 
 	dtype_measure(&element);
 	if (raw->tensor->dtype == wanted) {
-		memcpy(to, weights_row(raw, row), dtype_bytes(wanted, count));
+		memcpy(to, weights_row(raw, row) + dtype_bytes(wanted, first), dtype_bytes(wanted, count));
 		return;
 	}
 	if (wanted == DTYPE_F32) {
-		unpack_row(raw, row, 0, to, count);
+		unpack_row(raw, row, first, to, count);
 		return;
 	}
 	for (size_t at = 0; at < count; at += CHUNK) {
 		size_t n = count - at < CHUNK ? count - at : CHUNK;
 
-		unpack_row(raw, row, at, floats, n);
+		unpack_row(raw, row, first + at, floats, n);
 		dtype_pack(wanted, floats, (uint8_t *)to + at * element.size, n);
 	}
 }
 
-/* Converts rows [row, row + to->rows) of the model, however the file stores them. */
-static void read_rows(const struct weights_raw *raw, int64_t row, const struct mat *to)
+/* Converts rows [row, row + to->rows) and as many columns as `to` has, from `col` on, of the model, however
+ * the file stores them. */
+static void read_rows(const struct weights_raw *raw, int64_t row, int64_t col, const struct mat *to)
 {
 	const uint64_t pitch = dtype_bytes(to->dtype, (uint64_t)to->ld);
 
@@ -285,7 +287,7 @@ static void read_rows(const struct weights_raw *raw, int64_t row, const struct m
 		return;
 	}
 	for (int64_t i = 0; i < to->rows; i++)
-		convert_row(raw, row + i, (uint8_t *)to->data + (uint64_t)i * pitch, to->dtype,
+		convert_row(raw, row + i, (size_t)col, (uint8_t *)to->data + (uint64_t)i * pitch, to->dtype,
 			    (size_t)to->cols);
 }
 
@@ -341,6 +343,15 @@ static enum dtype made_in(const struct mat *to, const struct weights_raw *raw)
 	return to->dtype == DTYPE_E4M3 && !e4m3_scale_is_of_rows(&raw->scale) ? DTYPE_BF16 : to->dtype;
 }
 
+/* Whether some columns of a row can be read alone. */
+static bool reads_columns(const struct weights_raw *raw)
+{
+	const enum dtype d = raw->tensor->dtype;
+
+	return !raw->bnb4 && (d == DTYPE_F32 || d == DTYPE_BF16 || d == DTYPE_F16 || d == DTYPE_F64 ||
+			      (d == DTYPE_E4M3 && raw->scale.tensor));
+}
+
 static enum status check_slot(const struct weights *w, const struct backend *back,
 			      const struct weights_slot *slot, struct weights_raw *raw, struct named *n,
 			      struct error *err)
@@ -351,13 +362,20 @@ static enum status check_slot(const struct weights *w, const struct backend *bac
 	if (!names_find(n, &w->shape, slot->name) || !weights_find(raw, w, slot->name))
 		return error_set(err, STATUS_BUG, "%s: a model of this shape has no %.100s", w->path,
 				 slot->name);
-	if (to->rows != n->rows || to->cols != n->cols || to->ld < to->cols || !to->data ||
-	    (to->dtype == DTYPE_E4M3 && !is_e4m3) ||
+	if ((slot->is_part ? slot->row < 0 || slot->col < 0 || slot->row + to->rows > n->rows ||
+				     slot->col + to->cols > n->cols
+			   : to->rows != n->rows || to->cols != n->cols) ||
+	    to->ld < to->cols || !to->data || (to->dtype == DTYPE_E4M3 && !is_e4m3) ||
 	    (to->dtype != DTYPE_F32 && to->dtype != DTYPE_BF16 && to->dtype != DTYPE_F16 && !is_e4m3 &&
 	     (to->dtype != raw->tensor->dtype || raw->bnb4)))
 		return error_set(err, STATUS_BUG,
 				 "%s: %s is %" PRId64 " x %" PRId64 ", not %" PRId64 " x %" PRId64 " of %s",
 				 w->path, n->hf, n->rows, n->cols, to->rows, to->cols, dtype_name(to->dtype));
+	if (slot->is_part && to->cols < n->cols && !reads_columns(raw))
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "%s: %s is in quantized blocks, of which several ranks cannot read some "
+				 "columns; convert the model to BF16 first",
+				 path_of(w, raw->tensor), n->hf);
 	return STATUS_OK;
 }
 
@@ -373,7 +391,7 @@ enum status weights_rows(const struct weights *w, const char *name, int64_t row,
 		return error_set(err, STATUS_BUG, "%s: %.100s has no rows %" PRId64 " to %" PRId64, w->path,
 				 name, row, row + rows);
 	to = (struct mat){.data = out, .rows = rows, .cols = n.cols, .ld = n.cols, .dtype = DTYPE_F32};
-	read_rows(&raw, row, &to);
+	read_rows(&raw, row, 0, &to);
 	for (int64_t i = 0; i < rows; i++)
 		if (!dtype_finite(DTYPE_F32, out + i * n.cols, (size_t)n.cols))
 			return mapped_check(no_number(w, &raw, row + i, DTYPE_F32, err), err);
@@ -418,14 +436,15 @@ static enum status load_rows(void *arg, int64_t first, int64_t rows, void *out, 
 	const struct loading *l = r->l;
 	const struct mat *to = &l->slots[r->slot].to;
 	const struct weights_raw *raw = &l->raw[r->slot];
+	const int64_t row = l->slots[r->slot].row + r->first + first;
 	const struct mat made = {
 		.data = out, .rows = rows, .cols = to->cols, .ld = r->ld, .dtype = made_in(to, raw)};
 
-	read_rows(raw, r->first + first, &made);
+	read_rows(raw, row, l->slots[r->slot].col, &made);
 	for (int64_t i = 0; i < rows; i++)
 		if (!row_finite(made.dtype, (uint8_t *)out + dtype_bytes(made.dtype, (uint64_t)(i * r->ld)),
 				(size_t)to->cols))
-			return no_number(l->w, raw, r->first + first + i, made.dtype, err);
+			return no_number(l->w, raw, row + i, made.dtype, err);
 	r->read += raw->tensor->size / (uint64_t)to->rows * (uint64_t)rows;
 	/* each call makes other threads' pages fault again, so it is rarer when the weights go to a device */
 	if (r->read < (l->back ? FORGET_BYTES_DEVICE : FORGET_BYTES))

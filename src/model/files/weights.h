@@ -39,6 +39,10 @@ uint64_t weights_bytes(const struct weights *w); /* size of its files */
 struct weights_slot {
 	const char *name;
 	struct mat to;
+	/* The rank's part of the tensor begins at row and column `row`, `col` and has the size of `to`.
+	 * is_part false: `to` has the whole tensor. */
+	bool is_part;
+	int64_t row, col;
 };
 
 /* Fills each slot, with as many threads as there are CPUs. Pages of the file are given back after reading,

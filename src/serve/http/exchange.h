@@ -32,8 +32,9 @@ struct exchange {
 	int http;
 	unsigned retry_s;
 	const char *type; /* content type of `reply` */
-	uint64_t begun_ns, complete_ns, retry_ns;
-	uint64_t done_ns; /* when the whole response was there; 0: not yet */
+	uint64_t begun_ns, retry_ns;
+	uint64_t complete_ns; /* when the whole request was there; 0: not yet, or it is refused before */
+	uint64_t done_ns;     /* when the whole response was there; 0: not yet */
 	uint64_t client;
 	struct exchange *next, **link;
 };

@@ -497,9 +497,9 @@ void server_tick(struct front_end *fe)
 
 	for (struct peer *p = fe->peers; p; p = p->next) {
 		struct exchange *x = p->exchange;
-		/* READY: its body still comes, to be dropped */
+		/* READY without a whole request: its body still comes, to be dropped */
 		bool slow = x && (x->state == EXCHANGE_READING || x->state == EXCHANGE_READY) &&
-			    fe->now_ns > x->begun_ns + read_ns;
+			    !x->complete_ns && fe->now_ns > x->begun_ns + read_ns;
 
 		if (x && is_stuck(x, read_ns))
 			exchange_abandon(x);

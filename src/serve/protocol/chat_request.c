@@ -123,9 +123,11 @@ bool request_chat(struct request_reading *in, json_t *body)
 	struct request *r = in->r;
 	const json_t *tools = NULL, *shown;
 	const json_t *choice = field_value(body, "tool_choice");
+	bool generate = true;
 
 	if (!request_common(in, body) || !refuse_old(in, body) ||
-	    !field_array(body, "tools", &tools, REQUEST_TOOLS_MOST, in->err) || !read_logprobs(in, body))
+	    !field_array(body, "tools", &tools, REQUEST_TOOLS_MOST, in->err) || !read_logprobs(in, body) ||
+	    !field_bool(body, "add_generation_prompt", &generate, in->err))
 		return false;
 	if (!json_array_size(tools))
 		tools = NULL;
@@ -137,5 +139,5 @@ bool request_chat(struct request_reading *in, json_t *body)
 	else if (!r->engine.max_tokens)
 		return api_wrong(in->err, "max_tokens", "max_tokens must be at least 1");
 	shown = json_is_string(choice) && !strcmp(json_string_value(choice), "none") ? NULL : tools;
-	return request_prompt(in, body, shown, true);
+	return request_prompt(in, body, shown, generate);
 }

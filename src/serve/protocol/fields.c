@@ -40,7 +40,7 @@ static bool check_range(const struct field *f, double value, struct api_error *e
 	/* written so that NaN is outside */
 	if (value <= f->most && (f->above ? value > f->least : value >= f->least))
 		return true;
-	return api_wrong(err, f->name, "%s is %g; it must be %s %g and at most %g", f->name, value,
+	return api_wrong(err, f->name, "%s is %.10g; it must be %s %.10g and at most %.10g", f->name, value,
 			 f->above ? "above" : "at least", f->least, f->most);
 }
 

@@ -23,9 +23,11 @@ static bool set_grammar(struct request_reading *in, json_t *source, const char *
 	return true;
 }
 
+/* A keyword that cannot be enforced is refused, unless the request says that it need not be. */
 static bool read_format(struct request_reading *in, const json_t *body)
 {
 	const json_t *format = NULL, *inner, *schema;
+	bool strict = true;
 	const char *type;
 
 	if (!field_object(body, "response_format", &format, in->err))
@@ -48,7 +50,10 @@ static bool read_format(struct request_reading *in, const json_t *body)
 		return api_wrong(in->err, "response_format.json_schema",
 				 "response_format.json_schema.schema must be an object, not %s",
 				 field_type_name(schema));
-	return set_grammar(in, json_pack("{ss sO}", "type", "json_schema", "schema", schema),
+	if (!field_bool(inner, "strict", &strict, in->err))
+		return false;
+	return set_grammar(in,
+			   json_pack("{ss sO sb}", "type", "json_schema", "schema", schema, "strict", strict),
 			   "response_format");
 }
 
@@ -143,7 +148,10 @@ bool request_grammar(struct request_reading *in, const json_t *body, const json_
 	if (!strcmp(choice.mode, "none"))
 		return read_format(in, body);
 	if (prompter_calls(in->rules->prompter) == PROMPT_CALLS_NONE)
-		return api_wrong(in->err, "tools", "the chat template of this model has no tool calls");
+		return api_wrong(
+			in->err, "tools",
+			"the chat template of this model has no tool calls; start the server with one that "
+			"has (--chat-template qwen2.5)");
 	in->r->calls = true;
 	in->r->must_call = strcmp(choice.mode, "auto") != 0;
 	if (!in->r->must_call && field_value(body, "response_format") &&

@@ -6,8 +6,16 @@
 
 struct converted {
 	json_t *messages;
+	struct origin origin;
 	struct api_error *err;
 };
+
+/* Appends a message that entry i became, or that `system` did (-1). */
+static void append(struct converted *c, json_t *message, int64_t i)
+{
+	json_array_append_new(c->messages, message);
+	origin_add(&c->origin, i);
+}
 
 /* A text, or the texts of blocks of type text. NULL: the error is set. */
 static json_t *text_of(const json_t *content, const char *where, struct api_error *err)
@@ -19,6 +27,11 @@ static json_t *text_of(const json_t *content, const char *where, struct api_erro
 
 	if (!content || json_is_string(content))
 		return json_string(content ? json_string_value(content) : "");
+	if (!json_is_array(content)) {
+		api_wrong(err, where, "%s must be a text or an array of blocks, not %s", where,
+			  field_type_name(content));
+		return NULL;
+	}
 	json_array_foreach(content, i, block)
 	{
 		if (strcmp(json_member_text(block, "type"), "text") != 0) {
@@ -36,14 +49,16 @@ static json_t *text_of(const json_t *content, const char *where, struct api_erro
 	return out;
 }
 
-static bool add_result(struct converted *c, const json_t *block, const char *where)
+static bool add_result(struct converted *c, const json_t *block, const char *where, size_t i)
 {
 	json_t *text = text_of(json_object_get(block, "content"), where, c->err);
 
 	if (!text)
 		return false;
-	json_array_append_new(c->messages, json_pack("{ss sO* so}", "role", "tool", "tool_call_id",
-						     json_object_get(block, "tool_use_id"), "content", text));
+	append(c,
+	       json_pack("{ss sO* so}", "role", "tool", "tool_call_id", json_object_get(block, "tool_use_id"),
+			 "content", text),
+	       (int64_t)i);
 	return true;
 }
 
@@ -53,7 +68,7 @@ struct blocks {
 	json_t *calls;
 };
 
-static bool add_block(struct converted *c, struct blocks *b, const json_t *block, const char *where)
+static bool add_block(struct converted *c, struct blocks *b, const json_t *block, const char *where, size_t i)
 {
 	const char *type = json_member_text(block, "type");
 
@@ -64,7 +79,7 @@ static bool add_block(struct converted *c, struct blocks *b, const json_t *block
 	} else if (!strcmp(type, "redacted_thinking")) {
 		return true;
 	} else if (!strcmp(type, "tool_result")) {
-		return add_result(c, block, where);
+		return add_result(c, block, where, i);
 	} else if (!strcmp(type, "tool_use")) {
 		json_array_append_new(b->calls, json_pack("{sO* ss s{sO* sO*}}", "id",
 							  json_object_get(block, "id"), "type", "function",
@@ -89,12 +104,13 @@ static bool add_message(struct converted *c, const json_t *message, size_t i)
 
 	if (!json_is_array(content)) {
 		json_decref(b.calls);
-		return !json_array_append(c->messages, (json_t *)(uintptr_t)message);
+		append(c, json_incref((json_t *)(uintptr_t)message), (int64_t)i);
+		return true;
 	}
 	json_array_foreach(content, k, block)
 	{
 		snprintf(where, sizeof(where), "messages[%zu].content[%zu]", i, k);
-		good = good && add_block(c, &b, block, where);
+		good = good && add_block(c, &b, block, where, i);
 	}
 	if (good && (b.text.size || json_array_size(b.calls) || !json_array_size(content))) {
 		made = json_pack("{ss ss}", "role", role, "content", text_str(&b.text));
@@ -102,7 +118,7 @@ static bool add_message(struct converted *c, const json_t *message, size_t i)
 			json_object_set(made, "tool_calls", b.calls);
 		if (b.thought.size)
 			json_object_set_new(made, "reasoning_content", json_string(text_str(&b.thought)));
-		json_array_append_new(c->messages, made);
+		append(c, made, (int64_t)i);
 	}
 	json_decref(b.calls);
 	text_release(&b.text);
@@ -161,16 +177,16 @@ static bool convert_messages(struct converted *c, const json_t *body)
 		text = text_of(system, "system", c->err);
 		if (!text)
 			return false;
-		json_array_append_new(c->messages, json_pack("{ss so}", "role", "system", "content", text));
+		append(c, json_pack("{ss so}", "role", "system", "content", text), -1);
 	}
 	json_array_foreach(messages, i, message) if (!add_message(c, message, i)) return false;
 	return true;
 }
 
-json_t *request_from_messages(const json_t *body, struct api_error *err)
+static json_t *convert(struct converted *c, const json_t *body)
 {
 	json_t *out = json_copy((json_t *)(uintptr_t)body);
-	struct converted c = {.messages = json_array(), .err = err};
+	struct api_error *err = c->err;
 	const json_t *tools = NULL, *thinking = NULL, *stops = NULL;
 	bool good = field_array(body, "tools", &tools, REQUEST_TOOLS_MOST, err) &&
 		    field_object(body, "thinking", &thinking, err) &&
@@ -179,12 +195,11 @@ json_t *request_from_messages(const json_t *body, struct api_error *err)
 
 	if (good && !field_value(body, "max_tokens"))
 		good = api_wrong(err, "max_tokens", "max_tokens is missing");
-	if (!good || !convert_messages(&c, body)) {
-		json_decref(c.messages);
+	if (!good || !convert_messages(c, body)) {
 		json_decref(out);
 		return NULL;
 	}
-	json_object_set_new(out, "messages", c.messages);
+	json_object_set(out, "messages", c->messages);
 	if (tools)
 		json_object_set_new(out, "tools", convert_tools(tools));
 	if (stops)
@@ -193,4 +208,22 @@ json_t *request_from_messages(const json_t *body, struct api_error *err)
 		json_object_set_new(out, "chat_template_kwargs", json_pack("{sb}", "enable_thinking", 0));
 	json_object_set_new(out, "n", json_integer(1));
 	return out;
+}
+
+bool request_messages(struct request_reading *in, const json_t *body)
+{
+	static const struct renamed names[] = {{"stop", "stop_sequences"}, {NULL, NULL}};
+	struct converted c = {
+		.messages = json_array(),
+		.origin = {.names = names, .list = "messages", .positions = json_array(), .before = "system"},
+		.err = in->err};
+	json_t *converted = convert(&c, body);
+	bool good = converted && request_chat(in, converted);
+
+	if (converted && !good)
+		origin_rename(&c.origin, in->err);
+	json_decref(converted);
+	json_decref(c.messages);
+	json_decref(c.origin.positions);
+	return good;
 }

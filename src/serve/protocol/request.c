@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/protocol/json_cost.h"
 #include "serve/protocol/request_internal.h"
 
 /* Fields that some endpoint reads, or that OpenAI's clients send and that change nothing here. Sorted. */
@@ -139,7 +140,14 @@ bool request_ids(const json_t *array, const char *name, int32_t size, size_t mos
 static bool read_body(struct request_reading *in, json_t **body, const char *text, size_t size)
 {
 	json_error_t why;
+	size_t cost = json_cost(text, size);
 
+	if (cost > REQUEST_JSON_COST_MOST)
+		return api_fail(
+			in->err, 413, "body_too_large",
+			"the body has too many JSON values: they would take about %zu MiB of memory, and "
+			"%d MiB is the most",
+			cost >> 14, REQUEST_JSON_COST_MOST >> 14);
 	*body = json_loadb(text, size, JSON_ALLOW_NUL, &why);
 	if (!*body)
 		return api_wrong(in->err, "", "the body is not JSON at line %d, column %d (%s)", why.line,
@@ -148,14 +156,6 @@ static bool read_body(struct request_reading *in, json_t **body, const char *tex
 		return api_wrong(in->err, "", "the body must be a JSON object, not %s",
 				 field_type_name(*body));
 	return true;
-}
-
-static bool read_converted(struct request_reading *in, json_t *converted)
-{
-	bool good = converted && request_chat(in, converted);
-
-	json_decref(converted);
-	return good;
 }
 
 static bool read_protocol(struct request_reading *in, json_t *body)
@@ -167,9 +167,9 @@ static bool read_protocol(struct request_reading *in, json_t *body)
 		return request_completion(in, body);
 	case PROTOCOL_RESPONSES:
 		in->r->body = json_incref(body);
-		return read_converted(in, request_from_responses(body, in->err));
+		return request_responses(in, body);
 	case PROTOCOL_MESSAGES:
-		return read_converted(in, request_from_messages(body, in->err));
+		return request_messages(in, body);
 	case PROTOCOL_TOKENIZE:
 		return request_tokenize(in, body);
 	case PROTOCOL_DETOKENIZE:

@@ -25,9 +25,25 @@ bool request_detokenize(struct request_reading *in, const json_t *body);
 /* Reads "messages" and "chat_template_kwargs", and makes the prompt. `tools`: those that the template shows;
  * or NULL. */
 bool request_prompt(struct request_reading *in, const json_t *body, const json_t *tools, bool generate);
-/* Convert a body of their API into one of chat completions. NULL: *err is set. Owner: caller. */
-json_t *request_from_responses(const json_t *body, struct api_error *err);
-json_t *request_from_messages(const json_t *body, struct api_error *err);
+/* Convert a body of their API into one of chat completions, and read that. Errors name the fields of their
+ * API. */
+bool request_responses(struct request_reading *in, const json_t *body);
+bool request_messages(struct request_reading *in, const json_t *body);
+
+/* The names of fields before they were converted to those of chat completions. */
+struct renamed {
+	const char *from, *to; /* NULL ends a list of them */
+};
+struct origin {
+	const struct renamed *names;
+	const char *list;  /* the field whose entries became messages */
+	json_t *positions; /* for each message, the entry that it was; null: it was the field `before` */
+	const char *before;
+};
+/* Notes that entry i became the next message; -1: the field `before` did. */
+void origin_add(struct origin *o, int64_t i);
+/* Renames the field of an error, at the beginning of its message too. */
+void origin_rename(const struct origin *o, struct api_error *err);
 /* Reads token ids below `size`. Owner of out->ids: caller. */
 bool request_ids(const json_t *array, const char *name, int32_t size, size_t most, struct prompt_ids *out,
 		 struct api_error *err);

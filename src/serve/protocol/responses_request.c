@@ -77,15 +77,17 @@ static void append(json_t *messages, json_t *message)
 	}
 }
 
-static bool add_input(json_t *messages, const json_t *input, struct api_error *err)
+static bool add_input(json_t *messages, struct origin *o, const json_t *input, struct api_error *err)
 {
 	const json_t *item;
 	json_t *message;
 	size_t i;
 
-	if (json_is_string(input))
+	if (json_is_string(input)) {
+		origin_add(o, 0);
 		return !json_array_append_new(messages,
 					      json_pack("{ss sO}", "role", "user", "content", input));
+	}
 	if (!json_is_array(input) || !json_array_size(input))
 		return api_wrong(err, "input", "input must be a text or an array of items");
 	json_array_foreach(input, i, item)
@@ -98,6 +100,8 @@ static bool add_input(json_t *messages, const json_t *input, struct api_error *e
 			return false;
 		}
 		append(messages, message);
+		if (json_array_size(o->positions) < json_array_size(messages))
+			origin_add(o, (int64_t)i);
 	}
 	return true;
 }
@@ -123,8 +127,9 @@ static void convert_format(json_t *out, const json_t *text)
 	if (!json_is_object(format))
 		return;
 	json_object_set_new(out, "response_format",
-			    json_pack("{sO* s{sO*}}", "type", json_object_get(format, "type"), "json_schema",
-				      "schema", json_object_get(format, "schema")));
+			    json_pack("{sO* s{sO* sO*}}", "type", json_object_get(format, "type"),
+				      "json_schema", "schema", json_object_get(format, "schema"), "strict",
+				      json_object_get(format, "strict")));
 }
 
 static void convert_choice(json_t *out)
@@ -137,24 +142,39 @@ static void convert_choice(json_t *out)
 					      "function", "name", json_object_get(choice, "name")));
 }
 
-json_t *request_from_responses(const json_t *body, struct api_error *err)
+/* Fields that refer to something stored. */
+static bool refuse_stored(const json_t *body, struct api_error *err)
+{
+	static const char *const names[] = {"conversation", "previous_response_id", "prompt"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (field_value(body, names[i]))
+			return api_wrong(
+				err, names[i],
+				"this server stores nothing, so %s refers to nothing; send the whole "
+				"conversation in input",
+				names[i]);
+	if (json_is_true(field_value(body, "background")))
+		return api_wrong(err, "background",
+				 "this server stores no responses; background must be false");
+	return true;
+}
+
+static json_t *convert(const json_t *body, struct origin *o, struct api_error *err)
 {
 	json_t *out = json_copy((json_t *)(uintptr_t)body), *messages = json_array();
-	const json_t *most = field_value(body, "max_output_tokens"), *tools = NULL;
+	const json_t *most = field_value(body, "max_output_tokens"), *tools = NULL, *text = NULL;
 	const char *instructions = NULL;
 	bool good = field_text(body, "instructions", &instructions, err) &&
-		    field_array(body, "tools", &tools, REQUEST_TOOLS_MOST, err);
+		    field_array(body, "tools", &tools, REQUEST_TOOLS_MOST, err) &&
+		    field_object(body, "text", &text, err) && refuse_stored(body, err);
 
-	if (good && field_value(body, "previous_response_id"))
-		good = api_wrong(err, "previous_response_id",
-				 "this server stores no responses; send the whole conversation in input");
-	if (good && json_is_true(field_value(body, "background")))
-		good = api_wrong(err, "background",
-				 "this server stores no responses; background must be false");
-	if (good && instructions)
+	if (good && instructions) {
 		json_array_append_new(messages,
 				      json_pack("{ss ss}", "role", "system", "content", instructions));
-	if (!good || !add_input(messages, field_value(body, "input"), err)) {
+		origin_add(o, -1);
+	}
+	if (!good || !add_input(messages, o, field_value(body, "input"), err)) {
 		json_decref(messages);
 		json_decref(out);
 		return NULL;
@@ -165,8 +185,30 @@ json_t *request_from_responses(const json_t *body, struct api_error *err)
 		json_object_set(out, "max_completion_tokens", (json_t *)(uintptr_t)most);
 	if (tools)
 		json_object_set_new(out, "tools", convert_tools(tools));
-	convert_format(out, field_value(body, "text"));
+	convert_format(out, text);
 	convert_choice(out);
 	json_object_set_new(out, "n", json_integer(1));
 	return out;
+}
+
+bool request_responses(struct request_reading *in, const json_t *body)
+{
+	static const struct renamed names[] = {{"max_completion_tokens", "max_output_tokens"},
+					       {"max_tokens", "max_output_tokens"},
+					       {"messages", "input"},
+					       {"response_format.json_schema", "text.format"},
+					       {"response_format", "text.format"},
+					       {NULL, NULL}};
+	struct origin o = {
+		.names = names, .list = "input", .positions = json_array(), .before = "instructions"};
+	json_t *converted = convert(body, &o, in->err);
+	bool good = converted && request_chat(in, converted);
+
+	if (converted && !good)
+		origin_rename(&o, in->err);
+	if (good && in->r->grammar_field && !strcmp(in->r->grammar_field, "response_format"))
+		in->r->grammar_field = "text.format";
+	json_decref(converted);
+	json_decref(o.positions);
+	return good;
 }

@@ -28,7 +28,7 @@ static const struct field fields[] = {
 	{"max_tokens", FIELD_INT, AT(max_tokens), 0, INT32_MAX, false},
 	{"max_completion_tokens", FIELD_INT, AT(max_completion_tokens), 0, INT32_MAX, false},
 	{"min_tokens", FIELD_INT, AT(min_tokens), 0, INT32_MAX, false},
-	{"priority", FIELD_INT, AT(priority), INT32_MIN, INT32_MAX, false},
+	{"priority", FIELD_INT, AT(priority), ENGINE_PRIORITY_FIRST, ENGINE_PRIORITY_LAST, false},
 	{"stream", FIELD_BOOL, AT(stream), 0, 0, false},
 	{"ignore_eos", FIELD_BOOL, AT(ignore_eos), 0, 0, false},
 	{"include_stop_str_in_output", FIELD_BOOL, AT(include_stop), 0, 0, false},
@@ -144,10 +144,10 @@ static bool read_stop_ids(struct request_reading *in, const json_t *body, bool i
 static bool add_bias(struct request_reading *in, const char *key, const json_t *value)
 {
 	struct engine_request *e = &in->r->engine;
-	char *end;
-	long id = strtol(key, &end, 10);
+	const bool digits = *key && strspn(key, "0123456789") == strlen(key);
+	const long id = digits ? strtol(key, NULL, 10) : -1;
 
-	if (!*key || *end || id < 0 || id >= prompter_size(in->rules->prompter))
+	if (id < 0 || id >= prompter_size(in->rules->prompter))
 		return api_wrong(in->err, "logit_bias",
 				 "logit_bias: \"%.40s\" is not a token id of the model", key);
 	if (!json_is_number(value) || !(fabs(json_number_value(value)) <= 100))
@@ -239,6 +239,10 @@ bool request_common(struct request_reading *in, const json_t *body)
 				 "supported",
 				 (long long)v.best_of, (long long)v.n);
 	take(in->r, &v);
+	if (in->r->engine.max_tokens > 0 && v.min_tokens > in->r->engine.max_tokens)
+		return api_wrong(in->err, "min_tokens",
+				 "min_tokens is %lld, more than the %lld of max_tokens",
+				 (long long)v.min_tokens, (long long)in->r->engine.max_tokens);
 	if (!field_value(body, "seed"))
 		in->r->engine.sampling.seed = new_seed();
 	if (!field_text(body, "cache_salt", &salt, in->err) || !field_text(body, "user", &user, in->err))

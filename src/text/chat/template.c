@@ -141,6 +141,11 @@ const char *template_end(const struct template *t)
 	return t->end;
 }
 
+bool template_has_tools(const struct template *t)
+{
+	return t->tools;
+}
+
 static void add_part(struct template_text *out, const char *text, size_t size, enum tokenizer_added added,
 		     bool trained)
 {

@@ -55,6 +55,8 @@ void template_close(struct template **t); /* NULL-safe; sets NULL */
 const char *template_name(const struct template *t);
 /* The text that ends an assistant's turn, such as "<|im_end|>". */
 const char *template_end(const struct template *t);
+/* Whether conversations may have tools. */
+bool template_has_tools(const struct template *t);
 /* Renders into an empty *out. BAD_INPUT, which names the setting, if there are tools and the template does
  * not support them; or if a Jinja template refuses the conversation. Parts of a Jinja template are not
  * trained. Owner: caller, template_text_release. */

@@ -163,6 +163,27 @@ enum status host_params_create(struct host_params *m, const struct params *p, co
 	return STATUS_OK;
 }
 
+uint64_t host_params_whole_bytes(const struct params *whole)
+{
+	return complete_bytes(whole);
+}
+
+enum status host_params_create_whole(struct host_params *m, const struct params *whole, bool first,
+				     struct error *err)
+{
+	*m = (struct host_params){.params = *whole, .copies = true, .takes_all = true, .collected = true};
+	if (first)
+		m->memory = large_pages(complete_bytes(whole));
+	if (first && !m->memory)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "%.3g GB of host memory, for checkpoints of the trained parameters",
+				       (double)complete_bytes(whole) * 1e-9);
+	if (first)
+		point(&m->params, m->memory);
+	m->taken = m->params;
+	return STATUS_OK;
+}
+
 void host_params_release(struct host_params *m)
 {
 	free(m->memory);

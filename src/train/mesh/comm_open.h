@@ -13,6 +13,14 @@ struct backend;
  * started these ranks. UNAVAILABLE: the plug-in or its MPI is missing. Owner: caller, ops->close.
  */
 enum status comm_mpi_open(struct comm **out, struct team *team, struct error *err);
+/* Ranks of a group: first, first + stride, .. */
+struct comm_members {
+	unsigned first, stride, count;
+};
+/* A group of the ranks of `all`, which comm_mpi_open made. Only its members call this, together. Its
+ * collectives are not compared between the ranks. Owner: caller, ops->close before that of `all`. */
+enum status comm_mpi_group(struct comm **out, struct comm *all, const struct comm_members *members,
+			   struct error *err);
 /*
  * NCCL between GPU ranks, on a stream of its own. gather and share use the team's connections, and work at
  * once; the others need comm_nccl_device, which all ranks call together when their back ends are open. Owner:

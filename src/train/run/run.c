@@ -201,7 +201,8 @@ static void add_up(struct train *t, const struct step_figures *f)
 static enum status evaluate_own(struct train *t, double *losses, struct error *err)
 {
 	const uint64_t count = data_eval_micros(t->data);
-	const bool all = t->stepper.model->divided.weights || t->stepper.model->divided.base;
+	const bool all =
+		t->stepper.model->divided.weights || t->stepper.model->divided.base || t->mesh.tensor > 1;
 	struct error why = {0};
 	enum status st = STATUS_OK;
 
@@ -237,6 +238,8 @@ static enum status evaluate_all(struct train *t, double *sum, struct error *err)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for the losses of an evaluation");
 	st = evaluate_own(t, losses, err);
+	if (t->mesh.tensor_rank) /* the same losses as the group's first rank */
+		memset(losses, 0, count * sizeof(*losses));
 	if (!st)
 		st = run_sum_losses(t, losses, count, err);
 	for (uint64_t i = 0; i < count; i++)

@@ -28,6 +28,29 @@ static bool on_gpu(const struct train *t)
 	return t->config.training.device == CONFIG_DEVICE_GPU;
 }
 
+/* The ranks of each axis of the mesh. */
+static enum status open_groups(struct train *t, struct error *err)
+{
+	struct mesh m;
+	enum status st = mesh_of(&m, &t->config, err);
+
+	if (st || m.tensor <= 1)
+		return st;
+	if (on_gpu(t))
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "training: tensor_parallel_size: %u works on CPU ranks only so far; use 1",
+				 m.tensor);
+	st = comm_mpi_group(
+		&t->tensor_comm, t->comm,
+		&(struct comm_members){.first = m.rank * m.tensor, .stride = 1, .count = m.tensor}, err);
+	if (!st && m.size > 1)
+		st = comm_mpi_group(
+			&t->data_comm, t->comm,
+			&(struct comm_members){.first = m.tensor_rank, .stride = m.tensor, .count = m.size},
+			err);
+	return st;
+}
+
 enum status run_comm_open(struct train *t, struct error *err)
 {
 	struct team *team = t->job->team;
@@ -37,6 +60,8 @@ enum status run_comm_open(struct train *t, struct error *err)
 	if (!team)
 		return STATUS_OK;
 	st = on_gpu(t) ? comm_nccl_open(&t->comm, team, err) : comm_mpi_open(&t->comm, team, err);
+	if (!st)
+		st = open_groups(t, err);
 	return st ? st : planted_put(t->comm, err);
 }
 
@@ -49,9 +74,13 @@ enum status run_comm_device(struct train *t, struct error *err)
 
 void run_comm_close(struct train *t)
 {
+	if (t->data_comm)
+		t->data_comm->ops->close(t->data_comm);
+	if (t->tensor_comm)
+		t->tensor_comm->ops->close(t->tensor_comm);
 	if (t->comm)
 		t->comm->ops->close(t->comm);
-	t->comm = NULL;
+	t->comm = t->tensor_comm = t->data_comm = NULL;
 }
 
 /* -- the start -- */
@@ -256,7 +285,8 @@ enum status run_share_params(struct train *t, struct error *err)
 enum { SCHEDSTAT_MAX = 200 };
 enum { FIGURES = 4 }; /* stop requests, FLOP, seconds of tuning, shards of a checkpoint that are written */
 
-/* `values`: the figures, then the loss of each pack of the step, or the sum of this rank's losses. */
+/* Ranks of tensor parallel compute the same losses, of which one counts.
+ * `values`: the figures, then the loss of each pack of the step, or the sum of this rank's losses. */
 static void put_step(const struct train *t, const struct step_figures *f, double loss, double *values)
 {
 	const struct gradient_tree *tree = &t->stepper.tree;
@@ -265,6 +295,8 @@ static void put_step(const struct train *t, const struct step_figures *f, double
 	values[1] = f->part.flop;
 	values[2] = f->tuned_s;
 	values[3] = run_save_done(t);
+	if (t->mesh.tensor_rank)
+		return;
 	if (!t->mesh.each_pack)
 		values[FIGURES] = loss;
 	for (uint64_t i = 0; t->mesh.each_pack && i < tree->at; i++)
@@ -314,7 +346,7 @@ static enum status take_figures(struct train *t, const double *all, struct error
 	enum status st = STATUS_OK;
 
 	if (!t->window.figures)
-		st = rank_window_make(&t->window, t->mesh.size, err);
+		st = rank_window_make(&t->window, t->mesh.ranks, err);
 	if (st || !(figures->step_s > 0)) /* this is the first step */
 		return st;
 	rank_window_add(&t->window, figures);
@@ -327,7 +359,7 @@ static enum status take_figures(struct train *t, const double *all, struct error
 enum status run_sum_step(struct train *t, struct step_figures *f, double *loss, struct error *err)
 {
 	const uint64_t losses = t->mesh.each_pack ? f->size.packs : 1;
-	double *values = calloc(FIGURES + losses + (size_t)t->mesh.size * RANK_FIGURES, sizeof(*values));
+	double *values = calloc(FIGURES + losses + (size_t)t->mesh.ranks * RANK_FIGURES, sizeof(*values));
 	double own[RANK_FIGURES];
 	enum status st;
 

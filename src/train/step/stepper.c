@@ -14,9 +14,6 @@
 #include "model/tensor/fp8.h"
 #include "train/mesh/mesh.h"
 
-/* LAYERS: squares of the layers whose gradient is complete, for updates before the pass has ended. */
-enum { SUM_LOSS, SUM_SQUARES, SUM_LAYERS, SUMS };
-
 static enum recompute recompute_of(const struct config_training *t)
 {
 	static const enum recompute modes[] = {
@@ -82,6 +79,14 @@ static struct storage storage_of(const struct config_model *m)
 
 /* What the ranks divide. Packs that are added along a tree before the sum over ranks need the whole gradient.
  */
+/* A mesh that does not fit is reported by place_tree. */
+static struct model_split split_of(const struct config *c)
+{
+	const unsigned tensor = c->training.tensor_parallel_size;
+
+	return (struct model_split){.rank = tensor > 1 ? c->place.rank % tensor : 0, .ranks = tensor};
+}
+
 static struct model_shards shards_of(const struct config *c)
 {
 	struct mesh m;
@@ -112,6 +117,7 @@ static struct model_options stepper_model_options(const struct config *c, struct
 				      .full = !c->has_lora,
 				      .storage = storage_of(&c->model),
 				      .shards = shards_of(c),
+				      .split = split_of(c),
 				      .separate = c->training.adapters == CONFIG_ADAPTERS_SEPARATE,
 				      .states = format_of(&c->training),
 				      .offload_states = c->training.offload == CONFIG_OFFLOAD_OPTIMIZER,
@@ -180,7 +186,7 @@ static enum status make_buckets(struct stepper *s, const struct config *c, struc
 {
 	const double bytes = s->model->full ? c->training.bucket_cap_mb * 0x1p20 : HUGE_VAL;
 
-	return c->place.ranks > 1 && !s->model->divided.gradient
+	return mesh_copies(c) > 1 && !s->model->divided.gradient
 		       ? buckets_make(&s->buckets, &s->model->params, s->model->shape.layers, bytes, err)
 		       : STATUS_OK;
 }
@@ -286,8 +292,8 @@ static struct mat squares_of(const struct stepper *s)
 		.data = sum_at(s, SUM_SQUARES), .rows = 1, .cols = 1, .ld = 1, .dtype = DTYPE_F64};
 }
 
-/* The sum of all ranks' ranges, each added up apart. */
-static enum status sum_squares_at_once(struct stepper *s, struct error *err)
+/* The sum of the parts of all ranks of `comm`, each added up apart. */
+static enum status sum_squares_at_once(struct stepper *s, struct comm *comm, struct error *err)
 {
 	const struct ops *ops = s->back.ops;
 	double sum = 0;
@@ -296,7 +302,7 @@ static enum status sum_squares_at_once(struct stepper *s, struct error *err)
 	if (!st)
 		st = ops->get(&s->back, squares_of(s), &sum, err);
 	if (!st)
-		st = comm_sum(s->comm, &sum, 1, err);
+		st = comm_sum(comm, &sum, 1, err);
 	return st ? st : ops->put(&s->back, squares_of(s), &sum, err);
 }
 
@@ -327,9 +333,11 @@ static enum status sum_squares(struct stepper *s, struct error *err)
 {
 	const struct params *p = &s->model->params;
 
+	if (s->model->split.comm)
+		return sum_squares_at_once(s, s->model->split.comm, err);
 	if (!p->border || !s->comm)
 		return optimiser_squares(&s->back, p, sum_at(s, SUM_SQUARES), err);
-	return s->each_pack ? sum_squares_in_turn(s, err) : sum_squares_at_once(s, err);
+	return s->each_pack ? sum_squares_in_turn(s, err) : sum_squares_at_once(s, s->comm, err);
 }
 
 /* Step number `step` (from 1) of the optimizer. */
@@ -667,7 +675,7 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	struct pass p = pass_of(s, &placed, step, true);
 	double flop;
 	uint64_t t0 = clock_now_ns(clock), t1;
-	enum status st = batch_check(b, s->model->shape.vocab, err);
+	enum status st = batch_check(b, model_whole(s->model)->shape.vocab, err);
 
 	s->back.cost = (struct op_cost){0};
 	if (s->last && s->buckets.count > 1 && !s->each_pack) {
@@ -720,16 +728,18 @@ uint64_t stepper_collectives(const struct stepper *s, uint64_t packs, bool has_t
 	return (2 * packs + has_targets) * ends * ends + divided_state(&s->model->divided);
 }
 
-void stepper_join(struct stepper *s, struct comm *comm)
+void stepper_join(struct stepper *s, struct comm *data, struct comm *tensor)
 {
-	s->comm = comm;
-	s->model->divided.comm = comm;
+	s->comm = data;
+	s->model->divided.comm = data;
+	s->model->split.comm = tensor;
 }
 
 enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct error *err)
 {
 	if (s->back.kind == BACKEND_CPU ||
-	    batch_check(b, s->model->shape.vocab, NULL)) /* an invalid batch is reported when it is used */
+	    batch_check(b, model_whole(s->model)->shape.vocab,
+			NULL)) /* an invalid batch is reported when it is used */
 		return STATUS_OK;
 	return gpu_backend_prefetch(&s->back, b, err);
 }
@@ -737,12 +747,13 @@ enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct er
 /* The gradient of all ranks. Until the wait ends, nothing else may use it. */
 static enum status sum_gradient(struct stepper *s, struct error *err)
 {
-	enum status st;
+	enum status st = STATUS_OK;
 
-	if (!s->comm)
-		return STATUS_OK;
-	st = buckets_sum(&s->buckets, s->comm, &s->model->params.grad, -1, err);
-	return st ? st : s->comm->ops->wait(s->comm, err);
+	if (s->comm)
+		st = buckets_sum(&s->buckets, s->comm, &s->model->params.grad, -1, err);
+	if (!st && s->comm)
+		st = s->comm->ops->wait(s->comm, err);
+	return st ? st : split_sum_gradient(s->model, &s->back, err);
 }
 
 enum status stepper_gather(struct stepper *s, struct error *err)
@@ -764,10 +775,30 @@ enum status stepper_gather(struct stepper *s, struct error *err)
 	return st ? st : s->comm->ops->wait(s->comm, err);
 }
 
-enum status stepper_plan_comm(struct stepper *s, uint64_t micros, struct error *err)
+/* The collectives within the layers of one micro-batch, counted `micros` times. */
+static enum status plan_split_comm(struct stepper *s, const struct config *c, uint64_t micros,
+				   struct error *err)
 {
-	enum status st = sum_gradient(s, err);
+	struct comm *tensor = s->model->split.comm;
+	struct batch b = {0};
+	enum status st = largest_batch(&b, stepper_size(c), err);
 
+	tensor->count = (struct comm_count){0};
+	if (!st)
+		st = plan_training(s, &b, err);
+	free((void *)(uintptr_t)b.doc_start);
+	tensor->count.calls *= (double)micros;
+	tensor->count.bytes *= (double)micros;
+	tensor->count.planned_s *= (double)micros;
+	return st;
+}
+
+enum status stepper_plan_comm(struct stepper *s, const struct config *c, uint64_t micros, struct error *err)
+{
+	enum status st = s->model->split.comm ? plan_split_comm(s, c, micros, err) : STATUS_OK;
+
+	if (!st)
+		st = sum_gradient(s, err);
 	for (uint64_t i = 0; i < micros && !st; i++)
 		st = stepper_idle(s, true, err);
 
@@ -864,7 +895,7 @@ enum status stepper_evaluate(struct stepper *s, const struct batch *b, double *l
 		gpu_backend_times_begin(back);
 	st = clear_sums(s, err);
 	if (!st)
-		st = batch_check(b, s->model->shape.vocab, err);
+		st = batch_check(b, model_whole(s->model)->shape.vocab, err);
 	if (!st)
 		st = evaluate(s, b, err);
 	if (!st)

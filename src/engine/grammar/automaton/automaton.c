@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/grammar/automaton/automaton.h"
 
-enum { BLOCK = 16 << 10, PATH_MOST = 400, EDGES_PER_NODE = 8 };
+enum { BLOCK = 16 << 10, PATH_MOST = 400, PATH_SHOWN = 100, EDGES_PER_NODE = 8 };
 
 struct arena_block {
 	struct arena_block *next;
@@ -32,17 +32,27 @@ void automaton_release(struct automaton *a)
 	*a = (struct automaton){0};
 }
 
+/* The place of an error. A deep place must leave room for the error itself. */
+static void add_place(struct text *out, const struct builder *b)
+{
+	if (b->path.size)
+		text_addf(out, "%.*s%s: ", PATH_SHOWN, text_str(&b->path),
+			  b->path.size > PATH_SHOWN ? ".." : "");
+}
+
 void builder_fail(struct builder *b, enum status status, const char *format, ...)
 {
-	char text[400];
+	struct text line = {0};
 	va_list args;
 
 	if (b->status)
 		return;
+	add_place(&line, b);
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	text_addv(&line, format, args);
 	va_end(args);
-	b->status = error_set(b->err, status, "%s%s%s", text_str(&b->path), b->path.size ? ": " : "", text);
+	b->status = error_set(b->err, status, "%s", text_str(&line));
+	text_release(&line);
 }
 
 static void out_of_memory(struct builder *b)
@@ -55,8 +65,7 @@ void builder_unenforced(struct builder *b, const char *format, ...)
 	struct text line = {0};
 	va_list args;
 
-	text_add(&line, text_str(&b->path));
-	text_add(&line, b->path.size ? ": " : "");
+	add_place(&line, b);
 	va_start(args, format);
 	text_addv(&line, format, args);
 	va_end(args);
@@ -64,7 +73,8 @@ void builder_unenforced(struct builder *b, const char *format, ...)
 		out_of_memory(b);
 	} else if (b->strict) {
 		if (!b->status)
-			b->status = error_set(b->err, STATUS_UNSUPPORTED, "%s", text_str(&line));
+			b->status = error_set(b->err, STATUS_UNSUPPORTED,
+					      "%s; remove it, or set \"strict\" to false", text_str(&line));
 	} else if (b->warning_count++ < GRAMMAR_WARNINGS_MOST) {
 		b->warnings[b->warning_count - 1] = line.data;
 		return;
