@@ -28,7 +28,7 @@ has() { # OPTION: what it needs is here
 	tokenizer) pkg-config --exists libpcre2-8 libutf8proc ;;
 	screen) pkg-config --exists ncursesw ;;
 	mpi) pkg-config --exists ompi-c || pkg-config --exists mpich ;;
-	tensorboard) pkg-config --exists libprotobuf-c && command -v protoc-c ;;
+	tensorboard | pods) pkg-config --exists libprotobuf-c && command -v protoc-c ;;
 	tests) true ;;
 	esac > /dev/null 2>&1
 }
@@ -42,7 +42,7 @@ set_up() {
 # All options as they come, but one.
 switch_off() {
 	choice=
-	for o in plot archive screen mpi tensorboard tokenizer tests kernels; do
+	for o in plot archive screen mpi tensorboard pods tokenizer tests kernels; do
 		[ "$o" = "$1" ] && choice="$choice -D$o=disabled" || choice="$choice -D$o=auto"
 	done
 	# shellcheck disable=SC2086
@@ -75,6 +75,7 @@ without archive "$(unit $rendered) src/report/libassay-plot.so" "$rendered" src/
 without screen "$(unit watch_screen)" "watch_screen" src/watch/libassay-screen.so
 without mpi "$(unit vendor_lib) fakes src/report/libassay-plot.so" "vendor_lib" src/team/libassay-mpi.so
 without tensorboard "$(unit train_events)" "train_events" src/train/tensorboard/event.pb-c.h
+without pods "tests/unit/test_watch_pods" "watch_pods" src/watch/pods/pods.pb-c.h
 without tokenizer "$(unit core_text)" core_text "src/text/tokenizer/libunicode.a.p/*pretoken.c.o"
 without tests "tests/fuzz/replay_tree" "fuzz_tree" tests/unit/test_core_opt
 # The last: nothing compiles the kernels again.

@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 enum {
-	ENGINE_TOP_MOST = 20,	 /* most alternatives of a token with log probabilities */
-	ENGINE_STOPS_MOST = 64,	 /* most stop token ids of a request */
-	ENGINE_BIAS_MOST = 1024, /* most entries of a request's logit bias */
+	ENGINE_TOP_MOST = 20,	     /* most alternatives of a token with log probabilities */
+	ENGINE_STOPS_MOST = 64,	     /* most stop token ids of a request */
+	ENGINE_BIAS_MOST = 1024,     /* most entries of a request's logit bias */
 	ENGINE_PRIORITY_FIRST = -16, /* others are refused */
 	ENGINE_PRIORITY_LAST = 15,
 };

@@ -90,6 +90,9 @@ static inline struct model *model_whole(struct model *m)
 {
 	return m->whole ? m->whole : m;
 }
+/* After model_place: names and places of the undivided model's trained tensors, with states of their types
+ * and full length, which have no memory. The table is lent. */
+struct params model_whole_params(const struct model *m);
 /* Counts of one layer: inputs and gradients of each of its linear layers. The name of the one with index i of
  * model.overflows, such as "layer 3, gradients of down". */
 enum { LAYER_OVERFLOWS = 8 };

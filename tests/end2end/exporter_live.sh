@@ -70,6 +70,62 @@ ok "it ends" down
 ok "a folder that is not there" expect 2 exporter --port 0 --job-files nowhere
 ok "is named" says 'job-files nowhere: No such file' err
 
+# The pods of GPUs, as a kubelet tells them.
+kubelet=
+kubelet_up() {
+	kubelet_down
+	"$build/tests/watch/kubelet" "$tmp/kubelet.sock" "$1" &
+	kubelet=$!
+	for _ in $(seq 100); do [ -S kubelet.sock ] && break; sleep 0.05; done
+}
+kubelet_down() {
+	[ -z "$kubelet" ] || { kill "$kubelet"; wait "$kubelet"; } 2> /dev/null
+	kubelet=
+	rm -f kubelet.sock
+}
+trap 'kubelet_down; [ -z "$exporter" ] || kill "$exporter"; rm -rf "$tmp"' EXIT
+index_says() { for _ in $(seq 300); do curl -s --max-time 20 "http://127.0.0.1:$port/" > index; grep -q -- "$1" index && return 0; sleep 0.1; done; return 1; }
+why() { # KIND WORDS: a kubelet of this kind gives no pods, and the page for people says why
+	kubelet_up "$1"
+	up --pod-resources kubelet.sock && index_says "<code>pod</code> and <code>namespace</code> are absent: .*$2" && shown '^DCGM_FI_DEV_GPU_TEMP{.*gpu="0"' &&
+		! grep -q '[{,]pod=' out && down
+}
+ok "a socket that is not there" expect 2 exporter --port 0 --pod-resources nowhere
+ok "is named" says 'pod-resources nowhere: No such file' err
+if [ -e "$build/src/watch/pods/pods.pb-c.h" ]; then
+	kubelet_up pods
+	ok "it starts with a kubelet" up --pod-resources kubelet.sock
+	ok "a GPU has its pod" shown '^DCGM_FI_DEV_GPU_TEMP{.*gpu="0".*container="trainer".*pod="train-0".*namespace="research"'
+	ok "one that two containers share has both" shown '^DCGM_FI_DEV_GPU_TEMP{.*gpu="1".*container="trainer,server".*pod="train-0,serve-\\"0\\"".*namespace="research,prod"'
+	ok "one that the plugin names by number" shown '^DCGM_FI_DEV_GPU_TEMP{.*gpu="3".*pod="serve-'
+	ok "and one without a pod has none" eval '[ "$(grep "^DCGM_FI_DEV_GPU_TEMP.*gpu=\"2\"" out | grep -c "pod=")" = 0 ] && grep -q "^DCGM_FI_DEV_GPU_TEMP.*gpu=\"2\"" out'
+	ok "our series have it once a GPU" [ "$(grep -c '^assay_.*[{,]pod=' out)" = 3 ]
+	if command -v promtool > /dev/null; then
+		grep -v 'DCGM_FI' out > ours
+		ok "promtool has nothing to say about them" sh -c 'promtool check metrics < ours'
+	fi
+	ok "the page for people has nothing to explain" eval 'index_says "<td>gpu</td>" && ! grep -q "<code>pod</code>" index'
+	kubelet_down
+	ok "without the kubelet, the labels go" gone '[{,]pod='
+	ok "and the reason is told" index_says 'the socket is gone\|kubelet.sock'
+	ok "it ends with that" down
+	ok "a kubelet that refuses" why refused 'gRPC status 7: planted refusal'
+	ok "one that sends garbage" why garbage 'is not a list of pods'
+	ok "one whose message has another length" why short 'is not one message of gRPC'
+	ok "one that compresses" why compressed 'is compressed'
+	ok "one that has no such service" why http 'HTTP status 404'
+	ok "one that closes" why close 'kubelet.sock: '
+	ok "one that hangs" why hang 'imeout'
+	kubelet_down
+	: > kubelet.sock
+	ok "a file that is no socket" up --pod-resources kubelet.sock
+	ok "is told" index_says 'kubelet.sock: Connection refused'
+	ok "it ends then" down
+else
+	n=$((n + 1)) && echo "ok $n - pods of Kubernetes # SKIP built without protobuf-c"
+fi
+rm -f kubelet.sock
+
 # The wall clock jumps by hours each time it is read. Ages and limits are of the monotonic clock. A sanitizer's library must come first.
 if [ "$sanitizer" = none ]; then
 	preload=$clock_steps

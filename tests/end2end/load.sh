@@ -13,9 +13,22 @@ scratch
 again() { "$assay" report "$dir" > out 2> err; [ $? = "$code" ] && says missed out; } # the same verdict as that of the run
 
 # 1. Words that are wrong anywhere
+ok "a model that does not exist" refuses 64 'cannot open model nowhere' --model nowhere --rate 1
 ok "no server" refuses 64 'no server given' --rate 1
 ok "an address without a scheme" refuses 64 'must begin with http' 127.0.0.1:1 --rate 1
 ok "an address and a model" refuses 64 'not both' http://h --model m
+ok "an address with a query" refuses 64 'has a blank, ? or #' 'http://h?x=y'
+ok "an address with the path of requests" refuses 64 'give the address up to /v1' http://h/v1/chat/completions/
+ok "an address with a password" refuses 64 'leave them out' http://user:pass1word@h/v1
+ok "which is not repeated" eval '! grep -q pass1word err'
+ok "an @ in the path is none" refuses 64 'needs --slo' http://h/@x --sweep
+ok "an option without effect: steps" refuses 64 '\-\-steps needs --arrival steps' http://h --steps 5,10
+ok "rate-end" refuses 64 'needs --arrival ramp' http://h --rate-end 5
+ok "burstiness" refuses 64 'needs --arrival gamma' http://h --burstiness 0.5
+ok "trace-speed" refuses 64 'needs --trace' http://h --trace-speed 2
+ok "think" refuses 64 'needs --users or --turns' http://h --think 2
+ok "prefix-groups" refuses 64 'needs --prefix' http://h --prefix-groups 2
+ok "arrival in a closed loop" refuses 64 'is for an open loop' http://h --users 2 --arrival constant
 ok "a rate of zero" refuses 64 'rate is 0' http://h --rate 0
 ok "an unknown set of limits" refuses 64 'chatt' http://h --slo chatt
 ok "a sweep without limits" refuses 64 'needs --slo' http://h --sweep
@@ -25,6 +38,8 @@ printf '{"timestamp": 5, "input_length": 9, "output_length": 2}\n{"timestamp": 4
 ok "a trace whose time goes back" refuses 64 'back.jsonl:2' http://127.0.0.1:1 --trace back.jsonl --plan
 ok "a plan sends nothing" expect 0 load http://127.0.0.1:1 --rate 10 --duration 60 --plan
 ok "and says how many requests" says 'requests in 60 s' out
+ok "a plan of users has a limit, not a number" expect 0 load http://127.0.0.1:1 --users 5 --duration 60 --max-requests 5000 --plan
+ok "which it says" says '^5 users for 60 s, .* at most 5000 requests$' out
 ok "a warm-up that leaves too little is told before the run" eval 'expect 0 load http://127.0.0.1:1 --duration 30 --warmup 13 --plan && says "warmup 13 s is too long for a schedule of 30 s: 12 s at its begin and at its end are not measured" err'
 ok "one that fits is not" eval 'expect 0 load http://127.0.0.1:1 --duration 30 --warmup 12 --plan && [ ! -s err ]'
 
@@ -121,6 +136,9 @@ up --loading 1000
 ok "not for ever" refuses 2 'status 503' "$url" --rate 10 --duration 1 --ready-timeout 0.5 --out r-loading --no-telemetry --idle 0
 up --fault 503:0.3
 ok "status 503" fault unavailable
+up --fault 429:1
+ok "a server that limits every request is not wrong use" refuses 2 'status 429: planted refusal' "$url" --rate 10 --duration 1 --ready-timeout 0.5 --out r-limited --no-telemetry --idle 0
+ok "it was asked more than once" eval 'down; [ "$(wc -l < truth)" -gt 1 ]'
 up --fault redirect:0.3
 ok "a redirect is not followed" fault redirect
 up --fault reset:0.3
@@ -129,6 +147,10 @@ up --fault early_close:0.3
 ok "an answer that ends early" fault cut
 up --fault garbage:0.3
 ok "garbage" fault garbage
+up --fault bad_chunk:0.3
+ok "a chunk whose size is no number" fault garbage
+up --fault endless_header:0.3
+ok "a header without end" fault garbage
 up --fault stall:0.3:5
 ok "an answer that stalls" fault timeout
 up --fault hang:0.3

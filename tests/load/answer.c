@@ -90,6 +90,7 @@ void answer_begin(struct answer *a, const struct stub_options *o, const struct r
 		a->due_ns = UINT64_MAX;
 		break;
 	case STUB_FAULT_GARBAGE:
+	case STUB_FAULT_ENDLESS_HEADER:
 	case STUB_FAULT_REDIRECT:
 	case STUB_FAULT_LIMITED:
 	case STUB_FAULT_UNAVAILABLE:
@@ -275,6 +276,10 @@ static enum answer_next one_event(struct answer *a, struct buf *out)
 		return answer_finish(a, "reset", ANSWER_RESETS);
 	if (answer_fault_is(a, STUB_FAULT_EARLY_CLOSE) && here)
 		return close_early(a, out);
+	if (answer_fault_is(a, STUB_FAULT_BAD_CHUNK) && here) {
+		buf_adds(out, "zz\r\n");
+		return answer_finish(a, "garbage", ANSWER_CLOSES);
+	}
 	if (answer_fault_is(a, STUB_FAULT_ERROR_EVENT) && here)
 		return add_error(a, out);
 	if (answer_fault_is(a, STUB_FAULT_HUGE))

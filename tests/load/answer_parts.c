@@ -110,6 +110,8 @@ enum answer_next answer_step_whole(struct answer *a, struct buf *out)
 
 /* ---- answers that are none ---- */
 
+enum { HEADER_LINES = 16384 }; /* a megabyte */
+
 enum answer_next answer_step_reply(struct answer *a, struct buf *out)
 {
 	static const char busy[] =
@@ -119,6 +121,12 @@ enum answer_next answer_step_reply(struct answer *a, struct buf *out)
 
 	if (answer_fault_is(a, STUB_FAULT_GARBAGE)) {
 		buf_adds(out, "\x16\x03\x01 this is not HTTP\n\n");
+		return answer_finish(a, "garbage", ANSWER_CLOSES);
+	}
+	if (answer_fault_is(a, STUB_FAULT_ENDLESS_HEADER)) {
+		buf_adds(out, "HTTP/1.1 200 OK\r\n");
+		for (int i = 0; i < HEADER_LINES; i++)
+			buf_adds(out, "X-Filler: 0123456789012345678901234567890123456789012345678901\r\n");
 		return answer_finish(a, "garbage", ANSWER_CLOSES);
 	}
 	if (answer_fault_is(a, STUB_FAULT_REDIRECT)) {

@@ -13,6 +13,8 @@
 	X(RESET, "reset", 0, "RST in the middle of the answer") \
 	X(STALL, "stall", 1, "no token for VALUE seconds in the middle of the answer") \
 	X(GARBAGE, "garbage", 0, "the answer is not HTTP") \
+	X(BAD_CHUNK, "bad_chunk", 0, "a chunk of the stream has a size that is no number") \
+	X(ENDLESS_HEADER, "endless_header", 0, "the HTTP header goes on for a megabyte, then the connection is closed") \
 	X(BAD_JSON, "bad_json", 0, "one event, or the body, is broken JSON") \
 	X(REDIRECT, "redirect", 9, "302 to port VALUE of the same host") \
 	X(WRONG_USAGE, "wrong_usage", 2, "usage.completion_tokens is VALUE times the truth") \

@@ -52,6 +52,7 @@ static bool applies(enum stub_fault f, bool stream, bool usage)
 	case STUB_FAULT_SPLIT:
 	case STUB_FAULT_NO_DONE:
 	case STUB_FAULT_ERROR_EVENT:
+	case STUB_FAULT_BAD_CHUNK:
 	case STUB_FAULT_CONTENT_LENGTH:
 		return stream;
 	default:

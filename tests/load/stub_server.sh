@@ -101,6 +101,10 @@ ok "stall of a whole answer" fault stall:1:0.3 "$whole" 0 200
 ok "it took so long" waited received_ns end_ns 0.3
 ok "garbage" fault garbage:1 "$stream" 1 000
 ok "nothing of it is an answer" [ "$(field status) $(field sent) $(field end)" = '0 0 garbage' ]
+ok "a bad chunk" fault bad_chunk:1 "$stream" 56 200
+ok "it came in mid-stream" [ "$(words | wc -w) $(field end)" = "$(field at) garbage" ]
+ok "a header without end" fault endless_header:1 "$stream" 56 200
+ok "nothing of it is an answer" [ "$(field sent) $(field end)" = '0 garbage' ]
 ok "bad JSON" fault bad_json:1 "$stream" 0 200
 ok "agrees" agrees
 ok "one token is lost" [ "$(field sent) $(field lost) $(usage)" = '7 1 5 8 ' ]

@@ -136,7 +136,7 @@ ok ".. with the settings to change" says 'bucket_cap_mb; NCCL_NVLS_ENABLE' err
 mv run slow
 ok "one rank trains" expect 0 train long.yaml --out one --no-telemetry
 ok "runs with other numbers of ranks are compared" expect 0 compare one slow
-ok ".. with efficiency and loss" says ''$ranks' ranks reach .* most is lost to communication: .* change gradient_accumulation_steps' out
+ok ".. with efficiency and loss" says ''$ranks' ranks reach .* The largest loss is communication: .* It depends on gradient_accumulation_steps' out
 plant() { ASSAY_TEST=$1 ASSAY_TEST_PLANT=$2 started $ranks "$assay" train short.yaml --out refused > out 2> err; }
 ok "a fault is planted in tests alone" eval '! plant 0 late:1'
 ok ".. which is said" says 'ASSAY_TEST_PLANT=late:1 plants a fault, which only tests may do' err

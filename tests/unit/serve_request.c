@@ -108,7 +108,7 @@ static const struct refused refused[] = {
 	{PROTOCOL_CHAT, "{" HI ",\"response_format\":\"json\"}", "response_format"},
 	{PROTOCOL_CHAT, "{" HI ",\"response_format\":{\"type\":\"xml\"}}", "response_format.type"},
 	{PROTOCOL_CHAT, "{" HI ",\"response_format\":{\"type\":\"json_schema\"}}", "response_format.json_schema"},
-	{PROTOCOL_CHAT, "{" HI ",\"response_format\":{\"type\":\"json_object\"},\"tools\":[" TOOL "]}", "response_format"},
+	{PROTOCOL_CHAT, "{" HI ",\"response_format\":{\"type\":\"xml\"},\"tools\":[" TOOL "]}", "response_format.type"},
 	{PROTOCOL_CHAT, "{" HI ",\"tools\":{}}", "tools"},
 	{PROTOCOL_CHAT, "{" HI ",\"tools\":[5]}", "tools[0]"},
 	{PROTOCOL_CHAT, "{" HI ",\"tools\":[" TOOL ",{\"type\":\"function\"}]}", "tools[1]"},
@@ -194,6 +194,39 @@ static void test_request__wrong_fields_are_named(void **state)
 		if (err.http != 400 || strcmp(err.param, refused[i].param) || !*err.message)
 			fail_msg("%s: %d, param \"%s\": %s", refused[i].body, err.http, err.param, err.message);
 	}
+}
+
+/* A body {"prompt":"a","max_tokens":1,"x":[..]} with `count` times `value`. */
+static void many_values(const char *value, size_t count, int http)
+{
+	struct request *r = NULL;
+	struct api_error e = {0};
+	struct text body = {0};
+
+	text_add(&body, "{\"prompt\":\"a\",\"max_tokens\":1,\"x\":[");
+	for (size_t i = 0; i < count; i++) {
+		text_add(&body, i ? "," : "");
+		text_add(&body, value);
+	}
+	text_add(&body, "]}");
+	request_read(&r, PROTOCOL_COMPLETION, body.data, body.size, &bed.rules, bed.worker, &e);
+	assert_int_equal(e.http, http);
+	if (http)
+		assert_non_null(strstr(e.message, "256 MiB is the most"));
+	text_release(&body);
+	request_destroy(&r);
+}
+
+static void test_request__a_body_that_takes_much_memory_is_refused(void **state)
+{
+	(void)state;
+	many_values("{}", 100000, 0);
+	many_values("{}", 700000, 413);
+	many_values("[]", 100000, 0);
+	many_values("[]", 1500000, 413);
+	many_values("7", 1000000, 0);
+	many_values("7", 4300000, 413);
+	many_values("\"{[{[{[,:,:,:\\\"{{{{\"", 400000, 0); /* in a string they cost nothing */
 }
 
 static void test_request__an_unknown_model_is_404(void **state)
@@ -315,6 +348,12 @@ static void test_request__formats_and_tools_become_grammars(void **state)
 	expect_grammar("{" HI ",\"tools\":[" TOOL "],\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"f\"}}}",
 		       PROTOCOL_CHAT, "\"mode\":\"named\",\"name\":\"f\"", true);
 	expect_grammar("{" HI ",\"tools\":[]}", PROTOCOL_CHAT, NULL, false);
+	expect_grammar("{" HI ",\"tools\":[" TOOL "],\"response_format\":{\"type\":\"text\"}}", PROTOCOL_CHAT,
+		       "\"mode\":\"auto\",\"parallel\":true}", true);
+	expect_grammar("{" HI ",\"tools\":[" TOOL "],\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":true}}}",
+		       PROTOCOL_CHAT, "\"answer\":{\"type\":\"json_schema\",\"schema\":true,\"strict\":true}}", true);
+	expect_grammar("{" HI ",\"tools\":[" TOOL "],\"tool_choice\":\"none\",\"response_format\":{\"type\":\"json_object\"}}",
+		       PROTOCOL_CHAT, "{\"type\":\"json_object\"}", false);
 	expect_grammar("{\"input\":\"a\",\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{}}],\"tool_choice\":"
 		       "{\"type\":\"function\",\"name\":\"f\"}}",
 		       PROTOCOL_RESPONSES, "\"mode\":\"named\",\"name\":\"f\"", true);
@@ -408,6 +447,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_request__wrong_fields_are_named),
+		cmocka_unit_test(test_request__a_body_that_takes_much_memory_is_refused),
 		cmocka_unit_test(test_request__an_unknown_model_is_404),
 		cmocka_unit_test(test_request__a_long_prompt_has_openais_code),
 		cmocka_unit_test(test_request__fields_reach_the_engine),

@@ -31,17 +31,24 @@ static const struct opt opts[] = {
 		.shown = "DIR",
 		.help = "folder where a prolog writes the jobs of GPU N into the file N (default: "
 			"$DCGM_HPC_JOB_MAPPING_DIR)"),
+	OPT_ROW(struct exporter_opts, pods, .name = "pod-resources", .also = "pod-resources-kubelet-socket",
+		.shown = "SOCKET",
+		.help = "socket on which the kubelet tells the pods of GPUs (default: "
+			"$DCGM_POD_RESOURCES_KUBELET_SOCKET, or /var/lib/kubelet/pod-resources/kubelet.sock)"),
 	OPT_ROW(struct exporter_opts, replay, .name = "replay", .shown = "FILE",
 		.help = "serve this recording, again and again, instead of this machine"),
 };
 
-/* The readers are processes of their own, which find the folder in their environment. */
-static enum status take_job_files(const char *dir, struct error *err)
+/* The readers are processes of their own, which find the folder and the socket in their environment. */
+static enum status take_places(const struct exporter_opts *o, struct error *err)
 {
-	if (dir && access(dir, R_OK | X_OK))
-		return error_errno(err, errno, "--job-files %s", dir);
-	if (dir && setenv("DCGM_HPC_JOB_MAPPING_DIR", dir, 1))
-		return error_errno(err, errno, "--job-files");
+	if (o->job_files && access(o->job_files, R_OK | X_OK))
+		return error_errno(err, errno, "--job-files %s", o->job_files);
+	if (o->pods && access(o->pods, R_OK | W_OK))
+		return error_errno(err, errno, "--pod-resources %s", o->pods);
+	if ((o->job_files && setenv("DCGM_HPC_JOB_MAPPING_DIR", o->job_files, 1)) ||
+	    (o->pods && setenv("DCGM_POD_RESOURCES_KUBELET_SOCKET", o->pods, 1)))
+		return error_errno(err, errno, "the environment of the readers");
 	return STATUS_OK;
 }
 
@@ -49,7 +56,7 @@ static int run(const struct command_context *c, const void *opts_)
 {
 	struct exporter x = {.c = c, .o = opts_};
 	struct error err = {0};
-	enum status st = take_job_files(x.o->job_files, &err);
+	enum status st = take_places(x.o, &err);
 
 	if (!st)
 		st = exporter_start(&x, &err);

@@ -8,7 +8,7 @@
 #include "watch/serve/daemon.h"
 
 struct exporter_opts {
-	const char *host, *web_config, *runs, *replay, *job_files;
+	const char *host, *web_config, *runs, *replay, *job_files, *pods;
 	uint32_t port, names, processes, connections;
 	double interval;
 };

@@ -136,6 +136,21 @@ static void add_reasons(struct text *out, const struct exporter *x)
 		text_add(out, "</table>\n");
 }
 
+/* Why GPUs have no pods, as the reader says it. */
+static void add_pods(struct text *out, const struct watch_state *s)
+{
+	const char *told = NULL;
+
+	for (size_t i = 0; i < s->count && !told; i++)
+		if (s->entity[i].scope == METRIC_SCOPE_NODE)
+			told = watch_label(&s->entity[i], "pod_resources");
+	if (told && !strcmp(told, "answers"))
+		return;
+	text_add(out, "<p>The labels <code>pod</code> and <code>namespace</code> are absent: ");
+	text_add_html(out, told ? told : "this node has no pod-resources socket of a kubelet");
+	text_add(out, "</p>\n");
+}
+
 void exporter_index(void *arg, struct text *out)
 {
 	const struct exporter *x = arg;
@@ -154,8 +169,6 @@ void exporter_index(void *arg, struct text *out)
 	}
 	add_sources(out, x);
 	add_reasons(out, x);
-	text_add(out,
-		 "<p>The labels <code>pod</code> and <code>namespace</code> are absent: the kubelet tells "
-		 "them through its pod-resources socket, which speaks gRPC, and assay does not.</p>\n");
+	add_pods(out, s);
 	text_add(out, "</body></html>\n");
 }

@@ -151,10 +151,11 @@ static void poll_all(struct loading *l)
 	load_node_read(l);
 }
 
-/* Before the load, the client reads the tokenizer and waits for the answer to its first request. */
+/* Before the load, the client reads the tokenizer, waits until the server is ready, and waits for the answer
+ * to its first request. */
 static uint64_t patience_ns(const struct loading *l)
 {
-	return l->planned ? silence_ns : 2 * silence_ns + (uint64_t)(l->o->timeout * 1e9);
+	return l->planned ? silence_ns : 2 * silence_ns + (uint64_t)((l->o->timeout + l->o->ready) * 1e9);
 }
 
 enum status load_follow(struct loading *l, struct error *err)

@@ -88,7 +88,7 @@ static const struct opt rows[] = {
 	OPT_ROW(struct load_opts, attainment, .name = "attainment", .preset = "0.99", .min = 0.5, .max = 1,
 		.help = "share of the requests that must meet the limits"),
 	OPT_ROW(struct load_opts, expectations, .name = "expectations", .shown = "DIR",
-		.help = "judge by these expectations: a folder, a saved set, or d2 (P95 of TTFT below 100 ms, P99 below "
+		.help = "judge by these expectations: a folder, a saved set, or the built-in set d2 (P95 of TTFT below 100 ms, P99 below "
 			"200 ms, on eight GPUs 10,000 tokens/s)"),
 	OPT_ROW(struct load_opts, sweep, .name = "sweep",
 		.help = "search for the highest rate that meets the limits"),
@@ -101,7 +101,7 @@ static const struct opt rows[] = {
 	OPT_ROW(struct load_opts, timeout, .name = "timeout", .preset = "600", .unit = "s", .min = 0.1,
 		.max = DAY_S, .help = "time limit of a request"),
 	OPT_ROW(struct load_opts, ready, .name = "ready-timeout", .preset = "300", .unit = "s", .max = DAY_S,
-		.help = "how long to wait for a server that still answers 503, as while it loads its model"),
+		.help = "how long to wait for a server that answers 503, as while it loads its model, or 429"),
 	OPT_ROW(struct load_opts, connections, .name = "max-connections", .preset = "0", .max = 100000,
 		.help = "most requests in flight; further ones wait, and their waiting counts; 0: 4096, or what "
 			"the limit of open files allows"),

@@ -1,13 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/load/options.h"
+#include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { DAY_S = 86400 };
 
 /* By the words of --arrival. */
 static const enum load_arrival arrival_of[] = {LOAD_POISSON, LOAD_CONSTANT, LOAD_GAMMA, LOAD_RAMP,
 					       LOAD_STEPS};
+
+/* A password would go into the journal and into reports. assay adds the paths of requests itself. */
+static enum status check_url(const char *url, struct error *err)
+{
+	static const char *const ends[] = {"/chat/completions", "/completions", "/models"};
+	const char *host = strstr(url, "://");
+	size_t size = strlen(url);
+
+	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%.200s: not an address; it must begin with http:// or https://", url);
+	if (memchr(host + 3, '@', strcspn(host + 3, "/?#")))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"the address has a user name or a password before @, which the report would show: leave them "
+			"out; an API key goes into a file for --api-key-file");
+	if (url[strcspn(url, "?# \t")])
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%.200s: the address has a blank, ? or #; give http://HOST:PORT, with or without /v1",
+			url);
+	while (size && url[size - 1] == '/')
+		size--;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		const size_t length = strlen(ends[i]);
+
+		if (size > length && !strncmp(url + size - length, ends[i], length))
+			return error_set(err, STATUS_BAD_INPUT,
+					 "%.200s: assay adds %s itself: give the address up to /v1", url,
+					 ends[i]);
+	}
+	return STATUS_OK;
+}
 
 static enum status check_target(const struct load_opts *o, struct error *err)
 {
@@ -17,11 +52,35 @@ static enum status check_target(const struct load_opts *o, struct error *err)
 	if (o->url && o->model)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "give an address or --model, not both; for prompt lengths use --tokenizer");
+	if (o->model && access(o->model, R_OK))
+		return error_set(err, STATUS_BAD_INPUT, "cannot open model %s: %s", o->model,
+				 strerror(errno));
 	if (o->serve && !o->model)
 		return error_set(err, STATUS_BAD_INPUT, "--serve-options needs --model");
-	if (o->url && strncmp(o->url, "http://", 7) != 0 && strncmp(o->url, "https://", 8) != 0)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%.200s: not an address; it must begin with http:// or https://", o->url);
+	return o->url ? check_url(o->url, err) : STATUS_OK;
+}
+
+/* Options that would have no effect. */
+static enum status check_useless(const struct load_opts *o, struct error *err)
+{
+	const enum load_arrival a = arrival_of[o->arrival];
+	const struct {
+		bool useless;
+		const char *why;
+	} rows[] = {
+		{o->steps && a != LOAD_STEPS, "--steps needs --arrival steps"},
+		{o->rate_end > 0 && a != LOAD_RAMP, "--rate-end needs --arrival ramp"},
+		{o->burstiness != 1 && a != LOAD_GAMMA, "--burstiness needs --arrival gamma"},
+		{o->speed != 1 && !o->trace, "--trace-speed needs --trace"},
+		{o->think > 0 && !o->users && o->turns < 2, "--think needs --users or --turns"},
+		{o->groups != 1 && !o->prefix, "--prefix-groups needs --prefix"},
+		{a != LOAD_POISSON && (o->users || o->trace),
+		 "--arrival is for an open loop: leave it out with --users and --trace"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].useless)
+			return error_set(err, STATUS_BAD_INPUT, "%s", rows[i].why);
 	return STATUS_OK;
 }
 
@@ -64,6 +123,8 @@ enum status load_opts_check(const void *opts, struct error *err)
 
 	if (!st)
 		st = check_arrival(o, err);
+	if (!st)
+		st = check_useless(o, err);
 	if (!st)
 		st = check_out(o, err);
 	if (!st)

@@ -95,17 +95,30 @@ static enum status load_it(struct loading *l, struct error *err)
 	return st;
 }
 
+/* How many requests users send follows from the answers, so the plan knows only the limit. */
+static void print_plan(const struct loading *l, const struct load_plan *plan)
+{
+	const struct load_plan_tokens tokens = load_plan_tokens(plan);
+	const double most_s = plan->duration_s + l->spec.grace_s;
+
+	if (l->spec.plan.arrival == LOAD_CLOSED)
+		printf("%u users for %.0f s, each with its next request after the answer; at most %.0f s with the last "
+		       "answers, and at most %zu requests\n",
+		       (unsigned)l->spec.plan.users, plan->duration_s, most_s, plan->count);
+	else
+		printf("%zu requests in %.0f s, at most %.0f s with the last answers; %.0f prompt tokens, %.0f output "
+		       "tokens%s\n",
+		       plan->count, plan->duration_s, most_s, tokens.prompt, tokens.output,
+		       l->spec.sweep ? "; each stage of the sweep is as long" : "");
+}
+
 static int show_plan(struct loading *l, struct error *err)
 {
 	struct load_plan plan = {0};
 	enum status st = load_plan_make(&plan, &l->spec.plan, err);
-	const struct load_plan_tokens tokens = load_plan_tokens(&plan);
 
 	if (!st)
-		printf("%zu requests in %.0f s, at most %.0f s with the last answers; %.0f prompt tokens, %.0f output "
-		       "tokens%s\n",
-		       plan.count, plan.duration_s, plan.duration_s + l->spec.grace_s, tokens.prompt,
-		       tokens.output, l->spec.sweep ? "; each stage of the sweep is as long" : "");
+		print_plan(l, &plan);
 	l->spec.log = l->c->log;
 	if (!st)
 		load_stage_warn_edge(&l->spec, plan.duration_s);

@@ -22,10 +22,10 @@ enum { METRIC_GPU_INSTANCES_MOST = 7 };
  */
 /* clang-format off */
 #define METRIC_SCOPES(X) \
-	X(NODE, "node", 1, "", "", "", "the machine") \
+	X(NODE, "node", 1, "", "pod_resources", "", "the machine") \
 	X(CPU, "cpu", 1, "", "model", "", "its processors and memory") \
-	X(GPU, "gpu", 64, "pci_bus_id", "gpu UUID device modelName DCGM_FI_DRIVER_VERSION container hpc_job power_state", "gpu", "a GPU") \
-	X(GPU_INSTANCE, "gpu_instance", 64 * METRIC_GPU_INSTANCES_MOST, "pci_bus_id GPU_I_ID GPU_C_ID", "gpu UUID GPU_I_PROFILE", "gpu GPU_I_ID GPU_C_ID", "an instance of a GPU under MIG") \
+	X(GPU, "gpu", 64, "pci_bus_id", "gpu UUID device modelName DCGM_FI_DRIVER_VERSION container pod namespace hpc_job power_state", "gpu", "a GPU") \
+	X(GPU_INSTANCE, "gpu_instance", 64 * METRIC_GPU_INSTANCES_MOST, "pci_bus_id GPU_I_ID GPU_C_ID", "gpu UUID GPU_I_PROFILE container pod namespace", "gpu GPU_I_ID GPU_C_ID", "an instance of a GPU under MIG") \
 	X(XID, "xid", 512, "pci_bus_id xid", "gpu since", "gpu xid since", "a kind of Xid error on a GPU") \
 	X(NVLINK, "nvlink", 1152, "pci_bus_id nvlink", "gpu", "gpu nvlink", "an NVLink of a GPU") \
 	X(PROCESS, "process", 1024, "pci_bus_id pid", "gpu user container comm command hpc_job GPU_I_ID", "gpu pid user container comm hpc_job", "a process on a GPU") \

@@ -140,6 +140,16 @@ static enum load_error error_of_connection(const struct http *h, CURL *c)
 	return is_own_fault(errnum) ? LOAD_ERROR_CLIENT : LOAD_ERROR_CONNECT;
 }
 
+/* Without TLS, libcurl has an error of the system for a lost connection, and none for bytes that it refused:
+ * a header without end, or a chunk whose size is no number. */
+static enum load_error error_of_reading(const struct http *h, CURL *c)
+{
+	long errnum = 0;
+
+	h->curl.easy_getinfo(c, CURLINFO_OS_ERRNO, &errnum);
+	return errnum || !strncmp(h->o.base, "https:", 6) ? LOAD_ERROR_RESET : LOAD_ERROR_GARBAGE;
+}
+
 /* The time limit ran out before there was a connection, or after that. */
 static enum load_error error_of_time(const struct http *h, CURL *c)
 {
@@ -171,8 +181,9 @@ enum load_error http_error(const struct http *h, CURL *c, CURLcode code)
 		return LOAD_ERROR_TLS;
 	case CURLE_OPERATION_TIMEDOUT:
 		return error_of_time(h, c);
-	case CURLE_SEND_ERROR:
 	case CURLE_RECV_ERROR:
+		return error_of_reading(h, c);
+	case CURLE_SEND_ERROR:
 	case CURLE_GOT_NOTHING:
 	case CURLE_ABORTED_BY_CALLBACK: /* a second connection would be used, see flight.c */
 		return LOAD_ERROR_RESET;

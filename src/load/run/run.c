@@ -13,7 +13,6 @@
 enum {
 	OWN_DESCRIPTORS = 64, /* journal, libraries, epoll and the like */
 	CONNECT_MS = 10000,
-	READY_POLL_MS = 200,
 	SATURATED_USERS = 256,
 	SETTLE_MS = 1000
 };
@@ -83,22 +82,23 @@ static enum status make_trial(struct run *r, struct text *body, struct error *er
 	return st;
 }
 
-/* Repeats the request while the server answers 503, because it may still load its model. */
+/* Repeats the request while the server answers 503, because it may still load its model, or 429. */
 static enum status try_until_ready(struct run *r, const struct text *body, struct error *err)
 {
 	const struct clock *clock = clock_monotonic();
 	const uint64_t end = clock_now_ns(clock) + (uint64_t)(r->spec.ready_s * 1e9);
-	bool loading, told = false;
+	unsigned again_ms;
+	bool told = false;
 	enum status st;
 
-	while ((st = load_server_try(&r->server, &r->http, r->stages.path, body, &loading, err)) && loading &&
-	       !*r->spec.stop && clock_now_ns(clock) < end) {
+	while ((st = load_server_try(&r->server, &r->http, r->stages.path, body, &again_ms, err)) &&
+	       again_ms && !*r->spec.stop && clock_now_ns(clock) < end) {
 		if (!told)
 			log_warn(r->spec.log, LOG_TOPIC_RUN, "%s; waiting at most %g s until it is ready",
 				 err->text, r->spec.ready_s);
 		told = true;
 		*err = (struct error){0};
-		clock_sleep_ns(clock, READY_POLL_MS * 1000000ull);
+		clock_sleep_ns(clock, again_ms * 1000000ull);
 	}
 	return st;
 }

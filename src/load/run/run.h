@@ -21,7 +21,7 @@ struct load_run_spec {
 	const char *key, *authorities; /* of the API; PEM file; NULL: none */
 	const char *metrics; /* address of the server's metrics; NULL: /metrics of `url`; "": none */
 	bool insecure, stream, sweep;
-	double ready_s;			     /* wait before the run for a server that answers 503 */
+	double ready_s;			     /* wait before the run for a server that answers 503 or 429 */
 	double timeout_s, grace_s, warmup_s; /* warmup_s < 0: a tenth of the duration, at most 30 s */
 	unsigned threads, connections;	     /* 0: chosen */
 	bool limited;			     /* the user limited the connections; set by load_run */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORDS_MOST = 200 };
+enum { WORDS_MOST = 200, LOADING_MS = 200, LIMITED_MS = 1000 };
 
 enum status load_server_base(struct load_server *s, const char *url, struct error *err)
 {
@@ -45,6 +45,7 @@ static void words_of(const struct text *body, char *out, size_t size)
 static enum status refused(const struct load_server *s, const char *path, long status,
 			   const struct text *body, struct error *err)
 {
+	const bool for_later = status >= 500 || status == 429;
 	char words[WORDS_MOST + 1];
 
 	words_of(body, words, sizeof(words));
@@ -58,9 +59,9 @@ static enum status refused(const struct load_server *s, const char *path, long s
 			err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
 			"%s%s: status %ld, a redirect, which is not followed: give the address of the server itself",
 			s->base, path, status);
-	return error_set_cause(err, status < 500 ? STATUS_BAD_INPUT : STATUS_UNAVAILABLE,
-			       status < 500 ? CAUSE_BAD_INPUT : CAUSE_SERVER_UNREACHABLE,
-			       "%s%s: status %ld: %s", s->base, path, status, words);
+	return error_set_cause(err, for_later ? STATUS_UNAVAILABLE : STATUS_BAD_INPUT,
+			       for_later ? CAUSE_SERVER_UNREACHABLE : CAUSE_BAD_INPUT, "%s%s: status %ld%s%s",
+			       s->base, path, status, *words ? ": " : ", without a body", words);
 }
 
 /* Finds the entry of the list for a name, or the first one. */
@@ -83,16 +84,22 @@ static enum status take_models(struct load_server *s, const struct text *body, c
 			       struct error *err)
 {
 	json_t *root = json_loadb(text_str(body), body->size, 0, NULL);
-	const json_t *entry = entry_of(json_object_get(root, "data"), model);
+	const json_t *list = json_object_get(root, "data"), *entry = entry_of(list, model);
+	const bool is_list = json_is_array(list);
 	const json_t *context = json_object_get(entry, "max_model_len");
 
 	if (entry)
 		snprintf(s->model, sizeof(s->model), "%s", json_string_value(json_object_get(entry, "id")));
 	s->context = json_integer_value(context);
 	json_decref(root);
-	return *s->model ? STATUS_OK
-			 : error_set(err, STATUS_BAD_INPUT,
-				     "%s/v1/models lists no model: name the one to use with --name", s->base);
+	return *s->model
+		       ? STATUS_OK
+		       : error_set(
+				 err, STATUS_BAD_INPUT,
+				 is_list ? "%s/v1/models lists no model: name the one to use with --name"
+					 : "%s/v1/models is no list of models, so this may be no server of OpenAI's "
+					   "API: check the address, or name the model with --name",
+				 s->base);
 }
 
 enum status load_server_meet(struct load_server *s, struct http *h, const char *model, struct error *err)
@@ -112,13 +119,13 @@ enum status load_server_meet(struct load_server *s, struct http *h, const char *
 }
 
 enum status load_server_try(const struct load_server *s, const struct http *h, const char *path,
-			    const struct text *body, bool *loading, struct error *err)
+			    const struct text *body, unsigned *again_ms, struct error *err)
 {
 	struct text answer = {0};
 	long status;
 	enum status st = http_post(h, path, body, &status, &answer, err);
 
-	*loading = !st && status == 503;
+	*again_ms = st ? 0 : status == 503 ? LOADING_MS : status == 429 ? LIMITED_MS : 0;
 	if (!st && status != 200)
 		st = refused(s, path, status, &answer, err);
 	text_release(&answer);

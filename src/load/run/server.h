@@ -17,7 +17,8 @@ enum status load_server_base(struct load_server *s, const char *url, struct erro
  * address. */
 enum status load_server_meet(struct load_server *s, struct http *h, const char *model, struct error *err);
 /* Sends one request and waits for its answer. BAD_INPUT: the server refuses it; the message has the server's
- * words. *loading: the answer has status 503, as while a server loads its model. */
+ * words. *again_ms: not 0 for status 503, as while a server loads its model, and for 429: so many
+ * milliseconds later the request may be repeated. */
 enum status load_server_try(const struct load_server *s, const struct http *h, const char *path,
-			    const struct text *body, bool *loading, struct error *err);
+			    const struct text *body, unsigned *again_ms, struct error *err);
 #endif

@@ -34,7 +34,7 @@ struct exchange {
 	const char *type; /* content type of `reply` */
 	uint64_t begun_ns, retry_ns;
 	uint64_t complete_ns; /* when the whole request was there; 0: not yet, or it is refused before */
-	uint64_t done_ns; /* when the whole response was there; 0: not yet */
+	uint64_t done_ns;     /* when the whole response was there; 0: not yet */
 	uint64_t client;
 	struct exchange *next, **link;
 };

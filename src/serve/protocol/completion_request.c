@@ -22,7 +22,8 @@ static bool add_prompt(struct request_reading *in, const json_t *value, bool spe
 		return request_ids(value, "prompt", prompter_size(in->rules->prompter),
 				   in->rules->prompt_most, ids, in->err);
 	if (json_is_array(value) && !json_array_size(value))
-		return api_wrong(in->err, "prompt", "prompt has an empty array in it, where a prompt belongs");
+		return api_wrong(in->err, "prompt",
+				 "prompt has an empty array in it, where a prompt belongs");
 	if (!json_is_string(value))
 		return api_wrong(
 			in->err, "prompt",

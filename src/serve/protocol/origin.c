@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request of another API is read as one of chat completions. Its errors name the fields that the client sent. */
+/* A request of another API is read as one of chat completions. Its errors name the fields that the client
+ * sent. */
 #include "serve/protocol/request_internal.h"
 
 #include <ctype.h>

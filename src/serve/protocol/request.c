@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/protocol/json_cost.h"
 #include "serve/protocol/request_internal.h"
 
 /* Fields that some endpoint reads, or that OpenAI's clients send and that change nothing here. Sorted. */
@@ -139,7 +140,14 @@ bool request_ids(const json_t *array, const char *name, int32_t size, size_t mos
 static bool read_body(struct request_reading *in, json_t **body, const char *text, size_t size)
 {
 	json_error_t why;
+	size_t cost = json_cost(text, size);
 
+	if (cost > REQUEST_JSON_COST_MOST)
+		return api_fail(
+			in->err, 413, "body_too_large",
+			"the body has too many JSON values: they would take about %zu MiB of memory, and "
+			"%d MiB is the most",
+			cost >> 14, REQUEST_JSON_COST_MOST >> 14);
 	*body = json_loadb(text, size, JSON_ALLOW_NUL, &why);
 	if (!*body)
 		return api_wrong(in->err, "", "the body is not JSON at line %d, column %d (%s)", why.line,
@@ -273,6 +281,8 @@ const char *request_refused_field(const struct request *r, const char *text)
 		{"penalties", penalty_of(&r->engine.sampling)},
 	};
 
+	if (r->calls && !strncmp(text, "answer", 6))
+		return r->protocol == PROTOCOL_RESPONSES ? "text.format" : "response_format";
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
 		if (!strncmp(text, same[i], strlen(same[i])))
 			return same[i];

@@ -16,7 +16,8 @@ enum {
 	REQUEST_N_MOST = 128,
 	REQUEST_TOOLS_MOST = 512,
 	REQUEST_SCHEMA_BYTES_MOST = 1 << 20,
-	REQUEST_UNKNOWN_MOST = 8, /* names of unknown fields that are kept for the log */
+	REQUEST_JSON_COST_MOST = 4 << 20, /* of json_cost: 256 MiB. A body of 32 MiB could take 4 GiB */
+	REQUEST_UNKNOWN_MOST = 8,	  /* names of unknown fields that are kept for the log */
 };
 
 enum protocol {

@@ -25,7 +25,8 @@ bool request_detokenize(struct request_reading *in, const json_t *body);
 /* Reads "messages" and "chat_template_kwargs", and makes the prompt. `tools`: those that the template shows;
  * or NULL. */
 bool request_prompt(struct request_reading *in, const json_t *body, const json_t *tools, bool generate);
-/* Convert a body of their API into one of chat completions, and read that. Errors name the fields of their API. */
+/* Convert a body of their API into one of chat completions, and read that. Errors name the fields of their
+ * API. */
 bool request_responses(struct request_reading *in, const json_t *body);
 bool request_messages(struct request_reading *in, const json_t *body);
 

@@ -149,10 +149,11 @@ static bool refuse_stored(const json_t *body, struct api_error *err)
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (field_value(body, names[i]))
-			return api_wrong(err, names[i],
-					 "this server stores nothing, so %s refers to nothing; send the whole "
-					 "conversation in input",
-					 names[i]);
+			return api_wrong(
+				err, names[i],
+				"this server stores nothing, so %s refers to nothing; send the whole "
+				"conversation in input",
+				names[i]);
 	if (json_is_true(field_value(body, "background")))
 		return api_wrong(err, "background",
 				 "this server stores no responses; background must be false");

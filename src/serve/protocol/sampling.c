@@ -77,7 +77,7 @@ static bool read_model(struct request_reading *in, const json_t *body)
 	if (!known) {
 		api_fail(in->err, 404, "model_not_found",
 			 "the model \"%.100s\" is not served here; GET "
-			 "/v1/models lists what is",
+			 "/v1/models lists the names",
 			 name);
 		text_copy(in->err->param, sizeof(in->err->param), "model");
 		return false;
@@ -240,7 +240,8 @@ bool request_common(struct request_reading *in, const json_t *body)
 				 (long long)v.best_of, (long long)v.n);
 	take(in->r, &v);
 	if (in->r->engine.max_tokens > 0 && v.min_tokens > in->r->engine.max_tokens)
-		return api_wrong(in->err, "min_tokens", "min_tokens is %lld, more than the %lld of max_tokens",
+		return api_wrong(in->err, "min_tokens",
+				 "min_tokens is %lld, more than the %lld of max_tokens",
 				 (long long)v.min_tokens, (long long)in->r->engine.max_tokens);
 	if (!field_value(body, "seed"))
 		in->r->engine.sampling.seed = new_seed();

@@ -172,3 +172,37 @@ enum status team_mpi_barrier(struct team *t, struct error *err)
 		return error_set_cause(err, STATUS_VENDOR, CAUSE_VENDOR_CALL, "%s", text);
 	return STATUS_OK;
 }
+
+/* -- groups of ranks -- */
+
+enum status team_mpi_group(struct team *t, const unsigned *ranks, unsigned count, void **group,
+			   struct error *err)
+{
+	char text[MPI_PLUGIN_TEXT] = "";
+	uint32_t *launched = calloc(count, sizeof(*launched));
+	enum status st = STATUS_OK;
+
+	if (!launched)
+		return error_errno(err, ENOMEM, "no memory for %u ranks of MPI", count);
+	for (unsigned i = 0; i < count; i++)
+		launched[i] = t->mpi->member[ranks[i]];
+	if (t->mpi->call.subset(group, launched, count, text, sizeof(text)))
+		st = error_set_cause(err, STATUS_VENDOR, CAUSE_VENDOR_CALL, "%s", text);
+	free(launched);
+	return st;
+}
+
+enum status team_mpi_group_call(struct team *t, void *group, const struct mpi_plugin_call *c,
+				struct error *err)
+{
+	char text[MPI_PLUGIN_TEXT] = "";
+
+	if (t->mpi->call.collective(group, c, text, sizeof(text)))
+		return error_set_cause(err, STATUS_VENDOR, CAUSE_VENDOR_CALL, "%s", text);
+	return STATUS_OK;
+}
+
+void team_mpi_group_leave(struct team *t, void *group)
+{
+	t->mpi->call.leave(group);
+}

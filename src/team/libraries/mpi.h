@@ -27,6 +27,13 @@ enum status team_mpi_join(struct team *t, struct error *err);
 /* Runs one collective of the team's ranks; returns when this rank's part is done. VENDOR with MPI's message.
  */
 enum status team_mpi_call(struct team *t, const struct mpi_plugin_call *c, struct error *err);
+/* Some of the team's ranks, in the order of `ranks`, for collectives of their own. Only these ranks call it,
+ * together. Owner: caller, team_mpi_group_leave before MPI ends. */
+enum status team_mpi_group(struct team *t, const unsigned *ranks, unsigned count, void **group,
+			   struct error *err);
+enum status team_mpi_group_call(struct team *t, void *group, const struct mpi_plugin_call *c,
+				struct error *err);
+void team_mpi_group_leave(struct team *t, void *group);
 /* Returns when all ranks have called it. */
 enum status team_mpi_barrier(struct team *t, struct error *err);
 #endif

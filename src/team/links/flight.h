@@ -17,7 +17,8 @@ struct team_board;
 #define TEAM_FLIGHTS(X) \
 	X(NONE, "nothing") X(JOIN, "start of the library") X(ALL_REDUCE, "all-reduce of the gradient") \
 	X(REDUCE_SCATTER, "reduce-scatter of the gradient") X(ALL_GATHER, "all-gather of the weights") \
-	X(BROADCAST, "broadcast of the parameters") X(GATHER, "gather of the ranks' figures") X(SHARE, "broadcast of rank 0's state")
+	X(BROADCAST, "broadcast of the parameters") X(GATHER, "gather of the ranks' figures") X(SHARE, "broadcast of rank 0's state") \
+	X(ACTIVATIONS_SUM, "reduce-scatter of activations") X(ACTIVATIONS, "all-gather of activations")
 /* clang-format on */
 #define X(name, text) TEAM_FLIGHT_##name,
 enum team_flight_kind { TEAM_FLIGHTS(X) TEAM_FLIGHT_COUNT };

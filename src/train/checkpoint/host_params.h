@@ -40,6 +40,12 @@ uint64_t host_params_bytes(const struct params *p, bool gpu, const struct host_p
 /* Allocates the copies. Owner: caller, host_params_release. */
 enum status host_params_create(struct host_params *m, const struct params *p, const struct backend *back,
 			       const struct host_part *part, struct error *err);
+/* With tensor parallel: `whole` has the places of the undivided model's states. Rank 0 (`first`) has copies
+ * of them, which train/run/split_states.c fills. Owner: caller, host_params_release. */
+enum status host_params_create_whole(struct host_params *m, const struct params *whole, bool first,
+				     struct error *err);
+/* Bytes of these copies. */
+uint64_t host_params_whole_bytes(const struct params *whole);
 void host_params_release(struct host_params *m);
 /* Copies all states from a GPU, after all enqueued work. */
 enum status host_params_get(struct host_params *m, const struct params *p, struct backend *back,

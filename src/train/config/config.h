@@ -97,6 +97,7 @@ struct config_training {
 	uint64_t seed;
 	uint32_t gpus;			  /* of this node, if no launcher started the ranks; 0: all */
 	uint32_t zero_stage;		  /* from DeepSpeed's configuration */
+	uint32_t tensor_parallel_size;	  /* ranks that share one copy of the model */
 	double bucket_cap_mb;		  /* MiB of the gradient that are summed over the ranks at once */
 	uint32_t communication_data_type; /* of the gradient's numbers between ranks */
 	uint64_t global_batch_size; /* packs of all ranks in one step; 0: from the three settings' product */
@@ -164,6 +165,8 @@ enum status config_parse(struct config *c, const char *name, const char *text, s
 void config_release(struct config *c);
 /* Appends every setting as YAML. Reading the text again gives the same values. */
 void config_write(struct text *out, const struct config *c);
+/* SHA-256 of every setting with which a run must go on, so all but tensor_parallel_size. */
+void config_hash(char out[65], const struct config *c);
 
 /* Reads DeepSpeed's JSON, given as a file or a map (train/config/deepspeed.c). Stage, micro-batch,
  * accumulation, clipping and bf16 become settings of `training`; if such a setting is also given there, it

@@ -106,8 +106,19 @@ static uint64_t copies_bytes(const struct stepper *planned, const struct config 
 	const struct params *p = &planned->model->params;
 	struct host_part part;
 
+	if (planned->model->whole) {
+		const struct params whole = model_whole_params(planned->model);
+
+		return c->place.rank ? 0 : host_params_whole_bytes(&whole);
+	}
 	host_part_of(&part, c, p);
 	return host_params_bytes(p, planned->back.kind == BACKEND_GPU, c->place.ranks > 1 ? &part : NULL);
+}
+
+/* Of all ranks, and with tensor parallel of the ranks of each axis. */
+static uint64_t communicators(const struct config *c)
+{
+	return c->training.tensor_parallel_size <= 1 ? 1 : mesh_copies(c) > 1 ? 3 : 2;
 }
 
 void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const struct config *c)
@@ -120,7 +131,8 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 	m->outside[MEMORY_ROWS] = rows_bytes(&d->train, d->max_train_samples, d->max_seq_length) +
 				  rows_bytes(&d->eval, d->max_eval_samples, d->max_seq_length);
 	m->outside[MEMORY_BATCHES] = batches_bytes(c);
-	m->outside[MEMORY_TOKENIZER] = VOCABULARY_ID_BYTES * (uint64_t)planned->model->shape.vocab;
+	m->outside[MEMORY_TOKENIZER] =
+		VOCABULARY_ID_BYTES * (uint64_t)model_whole(planned->model)->shape.vocab;
 	m->outside[MEMORY_PROGRAM] = PROGRAM_BYTES + PANEL_BYTES * (uint64_t)planned->back.threads;
 	m->outside[MEMORY_OFFLOADED] = planned->host.peak;
 	m->gpu = planned->back.kind == BACKEND_GPU;
@@ -136,7 +148,8 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 		m->host_bytes += m->outside[i];
 	if (m->gpu) {
 		m->outside[MEMORY_LIBRARIES] = libraries_bytes(planned, c);
-		m->outside[MEMORY_NCCL] = c->place.ranks > 1 ? comm_nccl_bytes(mesh_travels(c)) : 0;
+		m->outside[MEMORY_NCCL] =
+			c->place.ranks > 1 ? communicators(c) * comm_nccl_bytes(mesh_travels(c)) : 0;
 		m->bytes += m->outside[MEMORY_LIBRARIES] + m->outside[MEMORY_NCCL];
 	} else {
 		m->host_bytes += m->arena_bytes;

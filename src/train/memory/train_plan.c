@@ -33,7 +33,8 @@ struct planning {
 	size_t knob_count;
 	struct mesh mesh;
 	const struct comm_links *links; /* NULL: one rank */
-	struct comm_count comm;		/* of one step */
+	struct comm_count comm;		/* of one step, of ranks that divide the rows */
+	struct comm_count tensor;	/* the same, of ranks that share a copy of the model */
 };
 
 static bool too_large(const struct planning *p)
@@ -69,11 +70,18 @@ static json_t *knobs_json(const struct planning *p)
 /* The time is left out if the links are unknown. */
 static void add_comm_json(json_t *out, const struct planning *p)
 {
-	json_object_set_new(out, "ranks", json_integer(p->mesh.size));
+	json_object_set_new(out, "ranks", json_integer(p->mesh.ranks));
 	json_object_set_new(out, "nodes", json_integer(p->links->nodes));
 	json_object_set_new(out, "step_packs", json_integer((json_int_t)p->mesh.packs));
 	json_object_set_new(out, "communication_calls", json_real(p->comm.calls));
 	json_object_set_new(out, "communication_bytes", json_real(p->comm.bytes));
+	if (p->mesh.tensor > 1) {
+		json_object_set_new(out, "tensor_parallel_size", json_integer(p->mesh.tensor));
+		json_object_set_new(out, "tensor_calls", json_real(p->tensor.calls));
+		json_object_set_new(out, "tensor_bytes", json_real(p->tensor.bytes));
+	}
+	if (p->mesh.tensor > 1 && p->tensor.planned_s > 0)
+		json_object_set_new(out, "tensor_s", json_real(p->tensor.planned_s));
 	if (p->comm.planned_s > 0)
 		json_object_set_new(out, "communication_s", json_real(p->comm.planned_s));
 }
@@ -83,17 +91,18 @@ static json_t *as_json(const struct planning *p)
 	const struct stepper *s = &p->s;
 	struct step_size size = stepper_size(&p->c);
 	double tokens = (double)size.tokens;
-	json_t *out = json_pack(
-		"{s:I, s:I, s:I, s:I, s:s, s:i, s:f, s:f, s:f, s:I, s:I, s:o, s:b, s:o}", "parameters",
-		(json_int_t)shape_parameters(&p->w.shape), "trained", (json_int_t)s->model->params.length,
-		"micro_batch_tokens", (json_int_t)size.tokens, "step_tokens",
-		(json_int_t)(size.tokens * p->c.training.gradient_accumulation_steps), "recompute",
-		config_recompute_name(p->c.training.recompute), "threads", s->back.threads,
-		"forward_flop_per_token", s->forward.flop / tokens, "backward_flop_per_token",
-		s->backward.flop / tokens, "flop_per_token", (s->forward.flop + s->backward.flop) / tokens,
-		"memory_bytes", (json_int_t)p->memory.bytes, "arena_bytes", (json_int_t)p->memory.arena_bytes,
-		"memory", memory_json(&p->memory), "fits", !too_large(p) && !host_too_large(p), "knobs",
-		knobs_json(p));
+	json_t *out = json_pack("{s:I, s:I, s:I, s:I, s:s, s:i, s:f, s:f, s:f, s:I, s:I, s:o, s:b, s:o}",
+				"parameters", (json_int_t)shape_parameters(&p->w.shape), "trained",
+				(json_int_t)model_whole(s->model)->params.length, "micro_batch_tokens",
+				(json_int_t)size.tokens, "step_tokens",
+				(json_int_t)(size.tokens * p->c.training.gradient_accumulation_steps),
+				"recompute", config_recompute_name(p->c.training.recompute), "threads",
+				s->back.threads, "forward_flop_per_token", s->forward.flop / tokens,
+				"backward_flop_per_token", s->backward.flop / tokens, "flop_per_token",
+				(s->forward.flop + s->backward.flop) / tokens, "memory_bytes",
+				(json_int_t)p->memory.bytes, "arena_bytes", (json_int_t)p->memory.arena_bytes,
+				"memory", memory_json(&p->memory), "fits",
+				!too_large(p) && !host_too_large(p), "knobs", knobs_json(p));
 
 	if (p->links)
 		add_comm_json(out, p);
@@ -170,11 +179,36 @@ static void add_memory(struct text *out, const struct planning *p)
 		add_knobs(out, p);
 }
 
+static void add_time(struct text *out, const struct planning *p, double planned_s, const char *note)
+{
+	if (planned_s > 0)
+		add_line(out, "time", planned_s, "s", note);
+	else
+		text_addf(out, "  %-12s %12s  %s\n", "time", "unknown",
+			  p->links->nodes > 1 ? "give --link-rate and --network-rate" : "give --link-rate");
+}
+
+static void add_tensor(struct text *out, const struct planning *p)
+{
+	char note[96];
+
+	snprintf(note, sizeof(note), "within groups of %u ranks that share a copy of the model",
+		 p->mesh.tensor);
+	text_addf(out, "  %-12s %12.0f  %s\n", "tensor", p->tensor.calls, note);
+	add_line(out, "bytes", p->tensor.bytes, "B",
+		 "of activations; each rank sends and receives nearly as much");
+	add_time(out, p, p->tensor.planned_s, "at the given rates; the computation waits for it");
+}
+
 static void add_comm(struct text *out, const struct planning *p)
 {
 	text_addf(out, "\ncommunication of a step: %u ranks on %u node%s, %llu sequences of all ranks\n",
-		  p->mesh.size, p->links->nodes, p->links->nodes == 1 ? "" : "s",
+		  p->mesh.ranks, p->links->nodes, p->links->nodes == 1 ? "" : "s",
 		  (unsigned long long)p->mesh.packs);
+	if (p->mesh.tensor > 1)
+		add_tensor(out, p);
+	if (p->mesh.size < 2 && p->mesh.tensor > 1)
+		return;
 	if (p->s.model->shards.ranks) {
 		text_addf(out, "  %-12s %12.0f  zero_stage: %u\n", "collectives", p->comm.calls,
 			  p->s.model->shards.stage);
@@ -189,11 +223,7 @@ static void add_comm(struct text *out, const struct planning *p)
 				 ? "in BF16; each rank sends and receives nearly twice as much"
 				 : "in float32; each rank sends and receives nearly twice as much");
 	}
-	if (p->comm.planned_s > 0)
-		add_line(out, "time", p->comm.planned_s, "s", "at the given rates, if nothing hides it");
-	else
-		text_addf(out, "  %-12s %12s  %s\n", "time", "unknown",
-			  p->links->nodes > 1 ? "give --link-rate and --network-rate" : "give --link-rate");
+	add_time(out, p, p->comm.planned_s, "at the given rates, if nothing hides it");
 }
 
 static void as_text(struct text *out, const struct planning *p)
@@ -202,13 +232,15 @@ static void as_text(struct text *out, const struct planning *p)
 	struct step_size size = stepper_size(&p->c);
 	double tokens = (double)size.tokens;
 
-	text_addf(out, "trained parameters: %lld of %lld\n", (long long)s->model->params.length,
+	text_addf(out, "trained parameters: %lld of %lld\n", (long long)model_whole(s->model)->params.length,
 		  (long long)shape_parameters(&p->w.shape));
 	text_addf(out,
-		  "micro-batch: at most %lld tokens, in sequences of %lld; %u micro-batches per step; "
+		  "micro-batch: at most %lld tokens, in sequences of %lld; %u micro-batch%s per step; "
 		  "recompute: %s\n\n",
 		  (long long)size.tokens, (long long)size.row_tokens,
-		  p->c.training.gradient_accumulation_steps, config_recompute_name(p->c.training.recompute));
+		  p->c.training.gradient_accumulation_steps,
+		  p->c.training.gradient_accumulation_steps == 1 ? "" : "es",
+		  config_recompute_name(p->c.training.recompute));
 	add_memory(out, p);
 	if (p->links)
 		add_comm(out, p);
@@ -218,20 +250,50 @@ static void as_text(struct text *out, const struct planning *p)
 		 "including head, loss and recomputation");
 }
 
+/* The links of the ranks of one axis. Neighbours share a copy of the model, if possible on one node. The
+ * groups of a node that reach other nodes at once share its ports. */
+static struct comm_links links_of(const struct planning *p, bool tensor)
+{
+	const unsigned local = p->links ? p->links->local : 1, nodes = p->links ? p->links->nodes : 1;
+	const unsigned size = p->mesh.tensor, within = size < local ? size : local;
+	struct comm_links out = p->links ? *p->links : (struct comm_links){.local = 1, .nodes = 1};
+
+	if (size <= 1)
+		return out;
+	out.local = tensor ? within : local / within;
+	out.nodes = tensor ? size / within : nodes * within / size;
+	out.network = tensor ? out.network * within / local : out.network / within;
+	return out;
+}
+
 /* Counts the collectives of one step. */
 static enum status plan_comm(struct planning *p, struct error *err)
 {
-	struct comm *c = NULL;
-	enum status st = p->links ? comm_plan_open(&c, p->links, err) : STATUS_OK;
+	const struct comm_links data = links_of(p, false), tensor = links_of(p, true);
+	struct comm *rows = NULL, *parts = NULL;
+	enum status st = STATUS_OK;
 
-	if (!c)
-		return st;
-	c->travels = mesh_travels(&p->c);
-	stepper_join(&p->s, c);
-	st = stepper_plan_comm(&p->s, p->mesh.micros, err);
-	p->comm = c->count;
-	stepper_join(&p->s, NULL);
-	c->ops->close(c);
+	if (!p->links)
+		return STATUS_OK;
+	if (p->mesh.tensor > 1)
+		st = comm_plan_open(&parts, &tensor, err);
+	if (!st && (p->mesh.size > 1 || !parts))
+		st = comm_plan_open(&rows, &data, err);
+	if (rows)
+		rows->travels = mesh_travels(&p->c);
+	if (!st) {
+		stepper_join(&p->s, rows, parts);
+		st = stepper_plan_comm(&p->s, &p->c, p->mesh.micros, err);
+	}
+	if (rows)
+		p->comm = rows->count;
+	if (parts)
+		p->tensor = parts->count;
+	stepper_join(&p->s, NULL, NULL);
+	if (rows)
+		rows->ops->close(rows);
+	if (parts)
+		parts->ops->close(parts);
 	return st;
 }
 

@@ -23,17 +23,28 @@ enum task_kind {
 	TASK_BROADCAST,
 	TASK_GATHER,
 	TASK_SHARE,
+	TASK_GROUP, /* make a group, or leave it */
+	TASK_LEAVE,
 	TASK_CLOSE
+};
+/* Some of the ranks, with collectives of their own. */
+struct comm_group {
+	struct comm comm;
+	struct comm_mpi *of;
+	void *handle; /* of MPI */
+	bool recorded;
+	unsigned members[]; /* their numbers among all ranks */
 };
 struct task {
 	enum task_kind kind;
 	void *data;
-	const void *mine;     /* GATHER */
-	size_t count;	      /* numbers (F32) or bytes */
-	bool bf16;	      /* SUM: the type that travels */
-	const size_t *border; /* SCATTER, COLLECT: [ranks + 1] numbers */
-	size_t width;	      /* COLLECT: bytes of a number */
-	uint32_t type;	      /* enum dtype + 1; 0: bytes of the host */
+	const void *mine;	  /* GATHER */
+	size_t count;		  /* numbers (F32) or bytes */
+	bool bf16;		  /* SUM, SCATTER: the type that travels */
+	const size_t *border;	  /* SCATTER, COLLECT: [ranks + 1] numbers */
+	size_t width;		  /* COLLECT: bytes of a number */
+	uint32_t type;		  /* enum dtype + 1; 0: bytes of the host */
+	struct comm_group *group; /* NULL: all ranks */
 };
 
 struct comm_mpi {
@@ -41,6 +52,8 @@ struct comm_mpi {
 	struct team *team;
 	struct collective_table *table; /* used by the caller's thread only */
 	float *send, *receive;		/* room for one piece, padded to whole blocks */
+	struct comm_group *group;	/* of the task that runs; used by the thread that owns MPI */
+	unsigned rank, size;		/* this rank in that group, or among all ranks */
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards everything below */
 	pthread_cond_t changed;
@@ -64,13 +77,14 @@ static enum status call(struct comm_mpi *m, uint32_t what, uint32_t type, const 
 					  .receive = receive};
 
 	team_at(m->team->board, TEAM_OP_MPI);
-	return team_mpi_call(m->team, &c, err);
+	return m->group ? team_mpi_group_call(m->team, m->group->handle, &c, err)
+			: team_mpi_call(m->team, &c, err);
 }
 
 /* An all-to-all brings the blocks of all ranks that this rank adds, and an all-gather the sums back. */
 static enum status sum_piece(struct comm_mpi *m, float *x, size_t count, struct error *err)
 {
-	const unsigned size = m->comm.size;
+	const unsigned size = m->size;
 	const size_t block = (count + size - 1) / size;
 	enum status st;
 
@@ -90,7 +104,7 @@ static enum status sum_piece(struct comm_mpi *m, float *x, size_t count, struct 
  * whatever the number of ranks is. */
 static enum status sum_piece_bf16(struct comm_mpi *m, float *x, size_t count, struct error *err)
 {
-	const unsigned size = m->comm.size;
+	const unsigned size = m->size;
 	const size_t block = (count + size - 1) / size, padded = block * size;
 	uint16_t *const send = (uint16_t *)m->send, *const came = send + padded;
 	enum status st;
@@ -130,47 +144,80 @@ static size_t longest_of(const struct comm_mpi *m, const size_t *border)
 {
 	size_t most = 0;
 
-	for (unsigned r = 0; r < m->comm.size; r++)
+	for (unsigned r = 0; r < m->size; r++)
 		most = range_of(border, r) > most ? range_of(border, r) : most;
 	return most;
 }
 
-/* Numbers [at, at + block) of every range: an all-to-all brings those of this rank's range. */
-static enum status scatter_piece(struct comm_mpi *m, float *x, const size_t *border, size_t at, size_t block,
+/* A block for each rank: numbers [at, at + block) of its range, in the type that travels. */
+static void fill_blocks(struct comm_mpi *m, const struct task *t, size_t at, size_t block)
+{
+	const size_t width = t->bf16 ? sizeof(uint16_t) : sizeof(float);
+	const float *x = t->data;
+
+	memset(m->send, 0, block * m->size * width);
+	for (unsigned r = 0; r < m->size; r++) {
+		const size_t length = range_of(t->border, r), rest = length > at ? length - at : 0,
+			     count = rest < block ? rest : block;
+
+		if (!count)
+			continue;
+		if (t->bf16)
+			dtype_pack(DTYPE_BF16, x + t->border[r] + at, (uint16_t *)m->send + r * block, count);
+		else
+			memcpy(m->send + r * block, x + t->border[r] + at, count * width);
+	}
+}
+
+/* An all-to-all of the blocks. The sum of those that came is the first one of m->receive; in BF16 it is
+ * rounded as in an all-reduce, which sends it on. */
+static enum status add_blocks(struct comm_mpi *m, bool bf16, size_t block, struct error *err)
+{
+	uint16_t *const send = (uint16_t *)m->send, *const came = send + block * m->size;
+	enum status st =
+		bf16 ? call(m, MPI_PLUGIN_ALL_TO_ALL, MPI_PLUGIN_U8, send, came, block * sizeof(*send), 0,
+			    err)
+		     : call(m, MPI_PLUGIN_ALL_TO_ALL, MPI_PLUGIN_F32, m->send, m->receive, block, 0, err);
+
+	if (st)
+		return st;
+	if (bf16)
+		dtype_unpack(DTYPE_BF16, came, m->receive, block * m->size);
+	tree_sum_blocks(m->receive, m->size, block);
+	if (bf16) {
+		dtype_pack(DTYPE_BF16, m->receive, send, block);
+		dtype_unpack(DTYPE_BF16, send, m->receive, block);
+	}
+	return STATUS_OK;
+}
+
+/* Adds numbers [at, at + block) of every range, for the rank of the range. */
+static enum status scatter_piece(struct comm_mpi *m, const struct task *t, size_t at, size_t block,
 				 struct error *err)
 {
-	const unsigned size = m->comm.size, own = m->comm.rank;
+	const size_t length = range_of(t->border, m->rank), rest = length > at ? length - at : 0;
 	enum status st;
 
-	memset(m->send, 0, block * size * sizeof(*x));
-	for (unsigned r = 0; r < size; r++) {
-		const size_t count = range_of(border, r), rest = count > at ? count - at : 0;
-
-		if (rest)
-			memcpy(m->send + r * block, x + border[r] + at,
-			       (rest < block ? rest : block) * sizeof(*x));
-	}
-	st = call(m, MPI_PLUGIN_ALL_TO_ALL, MPI_PLUGIN_F32, m->send, m->receive, block, 0, err);
-	if (st || range_of(border, own) <= at)
-		return st;
-	tree_sum_blocks(m->receive, size, block);
-	memcpy(x + border[own] + at, m->receive,
-	       (range_of(border, own) - at < block ? range_of(border, own) - at : block) * sizeof(*x));
-	return STATUS_OK;
+	fill_blocks(m, t, at, block);
+	st = add_blocks(m, t->bf16, block, err);
+	if (!st && rest)
+		memcpy((float *)t->data + t->border[m->rank] + at, m->receive,
+		       (rest < block ? rest : block) * sizeof(float));
+	return st;
 }
 
 /* Blocks of an all-to-all are equal. If the ranges are so unequal that padding costs more than a sum for all
  * ranks, that one runs. Its bits are the same. */
 static enum status scatter(struct comm_mpi *m, const struct task *t, struct error *err)
 {
-	const size_t longest = longest_of(m, t->border), piece = PIECE / m->comm.size;
+	const size_t longest = longest_of(m, t->border), piece = PIECE / m->size;
 	enum status st = STATUS_OK;
 
-	if (longest * m->comm.size > 2 * t->count)
+	if (longest * m->size > 2 * t->count)
 		return sum(m, t, err);
 	for (size_t at = 0, n; at < longest && !st; at += n) {
 		n = longest - at < piece ? longest - at : piece;
-		st = scatter_piece(m, t->data, t->border, at, n, err);
+		st = scatter_piece(m, t, at, n, err);
 	}
 	return st;
 }
@@ -186,11 +233,23 @@ static enum status share(struct comm_mpi *m, char *bytes, size_t count, unsigned
 	return st;
 }
 
+static bool is_equal(const struct comm_mpi *m, const size_t *border)
+{
+	for (unsigned r = 1; r < m->size; r++)
+		if (range_of(border, r) != range_of(border, 0))
+			return false;
+	return true;
+}
+
 static enum status collect(struct comm_mpi *m, const struct task *t, struct error *err)
 {
 	enum status st = STATUS_OK;
 
-	for (unsigned r = 0; r < m->comm.size && !st; r++)
+	if (m->group && is_equal(m, t->border))
+		return call(m, MPI_PLUGIN_ALL_GATHER, MPI_PLUGIN_U8, NULL, t->data,
+			    range_of(t->border, 0) * t->width, 0, err);
+
+	for (unsigned r = 0; r < m->size && !st; r++)
 		st = share(m, (char *)t->data + t->border[r] * t->width, range_of(t->border, r) * t->width, r,
 			   err);
 	return st;
@@ -207,6 +266,9 @@ static enum status join(struct comm_mpi *m, struct error *err)
 
 static enum status run(struct comm_mpi *m, const struct task *t, struct error *err)
 {
+	m->group = t->group;
+	m->rank = t->group ? t->group->comm.rank : m->comm.rank;
+	m->size = t->group ? t->group->comm.size : m->comm.size;
 	switch (t->kind) {
 	case TASK_JOIN:
 		return join(m, err);
@@ -222,10 +284,22 @@ static enum status run(struct comm_mpi *m, const struct task *t, struct error *e
 		return call(m, MPI_PLUGIN_ALL_GATHER, MPI_PLUGIN_U8, t->mine, t->data, t->count, 0, err);
 	case TASK_SHARE:
 		return share(m, t->data, t->count, 0, err);
+	case TASK_GROUP:
+		return team_mpi_group(m->team, t->group->members, m->size, &t->group->handle, err);
+	case TASK_LEAVE:
+		team_mpi_group_leave(m->team, t->group->handle);
+		break;
 	case TASK_CLOSE:
 		break;
 	}
 	return STATUS_OK;
+}
+
+/* The flight record compares the counts of all ranks, so it has only the collectives that all of them
+ * make. */
+static bool is_recorded(const struct task *t)
+{
+	return !t->group || (t->group->recorded && t->kind < TASK_GROUP);
 }
 
 static void *work(void *arg)
@@ -244,11 +318,12 @@ static void *work(void *arg)
 		open = t.kind != TASK_CLOSE;
 		if (open && !m->err.status) {
 			pthread_mutex_unlock(&m->lock);
-			team_flight_begin(m->team->board);
+			if (is_recorded(&t))
+				team_flight_begin(m->team->board);
 			if (run(m, &t, &err) && !err.status)
 				error_set(&err, STATUS_BUG, "a collective failed without a message");
 			team_at(m->team->board, TEAM_OP_IDLE);
-			if (!err.status)
+			if (!err.status && is_recorded(&t))
 				team_flight_end(m->team->board);
 			pthread_mutex_lock(&m->lock);
 			m->err = err;
@@ -265,9 +340,16 @@ static void *work(void *arg)
 
 /* -- the caller's thread -- */
 
+static const struct comm_ops group_ops;
+
+static struct comm_group *group_of(struct comm *c)
+{
+	return c->ops == &group_ops ? (struct comm_group *)c : NULL;
+}
+
 static struct comm_mpi *mpi_of(struct comm *c)
 {
-	return (struct comm_mpi *)c;
+	return group_of(c) ? group_of(c)->of : (struct comm_mpi *)c;
 }
 
 /* Waits until the queue has room, or with `all` until it is empty. Called with the lock held. */
@@ -290,14 +372,23 @@ static const enum team_flight_kind record_kinds[] = {
 	[TASK_BROADCAST] = TEAM_FLIGHT_BROADCAST,
 	[TASK_GATHER] = TEAM_FLIGHT_GATHER,
 	[TASK_SHARE] = TEAM_FLIGHT_SHARE,
+	[TASK_GROUP] = TEAM_FLIGHT_JOIN,
+	[TASK_LEAVE] = TEAM_FLIGHT_NONE,
+};
+
+/* Within a layer, by kind of task. */
+static const enum team_flight_kind record_kinds_of_groups[] = {
+	[TASK_SUM] = TEAM_FLIGHT_ALL_REDUCE,	  [TASK_SCATTER] = TEAM_FLIGHT_ACTIVATIONS_SUM,
+	[TASK_COLLECT] = TEAM_FLIGHT_ACTIVATIONS, [TASK_BROADCAST] = TEAM_FLIGHT_BROADCAST,
+	[TASK_GATHER] = TEAM_FLIGHT_GATHER,	  [TASK_SHARE] = TEAM_FLIGHT_SHARE,
 };
 
 static uint64_t bytes_of(const struct task *t)
 {
 	switch (t->kind) {
 	case TASK_SUM:
-		return t->count * (t->bf16 ? sizeof(uint16_t) : sizeof(float));
 	case TASK_SCATTER:
+		return t->count * (t->bf16 ? sizeof(uint16_t) : sizeof(float));
 	case TASK_BROADCAST:
 		return t->count * sizeof(float);
 	case TASK_COLLECT:
@@ -316,7 +407,8 @@ static enum status compare(struct comm_mpi *m, const struct task *t, struct erro
 	const uint64_t began = clock_now_ns(clock_monotonic());
 	enum status st;
 
-	if (t->kind == TASK_JOIN)
+	if (t->kind == TASK_JOIN ||
+	    t->group) /* the sizes of a group's collectives change from step to step */
 		return STATUS_OK;
 	st = collective_table_enter(m->table, &c, err);
 	m->comm.count.wait_s += (double)(clock_now_ns(clock_monotonic()) - began) * 1e-9;
@@ -327,7 +419,10 @@ static enum status ask(struct comm_mpi *m, const struct task *t, bool done, stru
 {
 	enum status st;
 
-	team_flight_ask(m->team->board, record_kinds[t->kind], bytes_of(t), (int32_t)m->comm.layer);
+	if (is_recorded(t))
+		team_flight_ask(m->team->board,
+				t->group ? record_kinds_of_groups[t->kind] : record_kinds[t->kind],
+				bytes_of(t), (int32_t)m->comm.layer);
 	st = compare(m, t, err);
 	if (st)
 		return st;
@@ -349,10 +444,11 @@ static enum status begin(struct comm *c, enum task_kind kind, const struct mat *
 	const struct task t = {.kind = kind,
 			       .data = x->data,
 			       .count = (size_t)(x->rows * x->cols),
-			       .bf16 = kind == TASK_SUM && c->travels == DTYPE_BF16,
+			       .bf16 = (kind == TASK_SUM || kind == TASK_SCATTER) && c->travels == DTYPE_BF16,
 			       .border = border,
 			       .width = dtype_bytes(x->dtype, 1),
-			       .type = (uint32_t)x->dtype + 1};
+			       .type = (uint32_t)x->dtype + 1,
+			       .group = group_of(c)};
 
 	if ((x->dtype != DTYPE_F32 && kind != TASK_COLLECT) || x->rows != 1)
 		return error_set(err, STATUS_BUG, "collectives take one row of F32");
@@ -394,7 +490,8 @@ static enum status mpi_wait(struct comm *c, struct error *err)
 
 static enum status mpi_gather(struct comm *c, const void *mine, size_t size, void *all, struct error *err)
 {
-	const struct task t = {.kind = TASK_GATHER, .mine = mine, .data = all, .count = size};
+	const struct task t = {
+		.kind = TASK_GATHER, .mine = mine, .data = all, .count = size, .group = group_of(c)};
 
 	if (size > COMM_GATHER_MAX)
 		return error_set(err, STATUS_BUG, "a gather of %zu bytes per rank", size);
@@ -403,7 +500,7 @@ static enum status mpi_gather(struct comm *c, const void *mine, size_t size, voi
 
 static enum status mpi_share(struct comm *c, void *bytes, size_t size, struct error *err)
 {
-	const struct task t = {.kind = TASK_SHARE, .data = bytes, .count = size};
+	const struct task t = {.kind = TASK_SHARE, .data = bytes, .count = size, .group = group_of(c)};
 
 	return ask(mpi_of(c), &t, true, err);
 }
@@ -482,4 +579,56 @@ enum status comm_mpi_open(struct comm **out, struct team *team, struct error *er
 	team->stop = NULL; /* from now on, requests to stop travel with the sums of a step */
 	*out = &m->comm;
 	return STATUS_OK;
+}
+
+/* -- groups -- */
+
+static void group_close(struct comm *c)
+{
+	struct comm_group *g = group_of(c);
+	const struct task t = {.kind = TASK_LEAVE, .group = g};
+	struct error ignored = {0};
+
+	if (g->handle)
+		ask(g->of, &t, true, &ignored);
+	free(g);
+}
+
+static const struct comm_ops group_ops = {
+	.name = "MPI",
+	.all_reduce = mpi_all_reduce,
+	.reduce_scatter = mpi_reduce_scatter,
+	.all_gather = mpi_all_gather,
+	.broadcast = mpi_broadcast,
+	.wait = mpi_wait,
+	.gather = mpi_gather,
+	.share = mpi_share,
+	.close = group_close,
+};
+
+enum status comm_mpi_group(struct comm **out, struct comm *all, const struct comm_members *members,
+			   struct error *err)
+{
+	struct comm_mpi *m = (struct comm_mpi *)all;
+	struct comm_group *g = calloc(1, sizeof(*g) + members->count * sizeof(g->members[0]));
+	struct task t = {.kind = TASK_GROUP, .group = g};
+	enum status st;
+
+	*out = NULL;
+	if (!g)
+		return error_errno(err, ENOMEM, "the communication of %u ranks", members->count);
+	g->comm = (struct comm){.ops = &group_ops, .size = members->count, .layer = -1};
+	g->of = m;
+	g->recorded = members->count == all->size;
+	for (unsigned i = 0; i < members->count; i++) {
+		g->members[i] = members->first + i * members->stride;
+		if (g->members[i] == all->rank)
+			g->comm.rank = i;
+	}
+	st = ask(m, &t, true, err);
+	if (st)
+		free(g);
+	else
+		*out = &g->comm;
+	return st;
 }

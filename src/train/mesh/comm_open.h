@@ -13,6 +13,14 @@ struct backend;
  * started these ranks. UNAVAILABLE: the plug-in or its MPI is missing. Owner: caller, ops->close.
  */
 enum status comm_mpi_open(struct comm **out, struct team *team, struct error *err);
+/* Ranks of a group: first, first + stride, .. */
+struct comm_members {
+	unsigned first, stride, count;
+};
+/* A group of the ranks of `all`, which comm_mpi_open made. Only its members call this, together. Its
+ * collectives are not compared between the ranks. Owner: caller, ops->close before that of `all`. */
+enum status comm_mpi_group(struct comm **out, struct comm *all, const struct comm_members *members,
+			   struct error *err);
 /*
  * NCCL between GPU ranks, on a stream of its own. gather and share use the team's connections, and work at
  * once; the others need comm_nccl_device, which all ranks call together when their back ends are open. Owner:
@@ -20,6 +28,11 @@ enum status comm_mpi_open(struct comm **out, struct team *team, struct error *er
  */
 enum status comm_nccl_open(struct comm **out, struct team *team, struct error *err);
 enum status comm_nccl_device(struct comm *c, struct backend *back, struct error *err);
+/* A group of the ranks of `all`, after comm_nccl_device. All ranks call this together, each for its own
+ * group; so do they with its `gather`. Its other collectives run in the order of the computation. Owner:
+ * caller, ops->close before that of `all`. */
+enum status comm_nccl_group(struct comm **out, struct comm *all, const struct comm_members *members,
+			    struct error *err);
 /* GPU memory of one rank's collectives: NCCL's buffers, and a piece of the gradient in BF16 if it travels so.
  * Set comm->travels before comm_nccl_device. */
 uint64_t comm_nccl_bytes(enum dtype travels);

@@ -19,18 +19,6 @@ static enum status check_sum(const struct config *c, unsigned size, struct error
 			"training: master_weights: %s has gradients in BF16, but %u ranks add their gradients in "
 			"float32; use communication_data_type: bf16, master_weights: fp32 or one rank",
 			config_master_name(t->master_weights), size);
-	if (size > 1 && bf16 && t->zero_stage)
-		return error_set(
-			err, STATUS_BAD_INPUT,
-			"training: zero_stage: %u adds gradients in float32, so communication_data_type: bf16 and "
-			"the master_weights that need it are not supported with it; use fp32, or zero_stage: 0",
-			t->zero_stage);
-	if (size > 1 && t->offload && t->zero_stage)
-		return error_set(
-			err, STATUS_BAD_INPUT,
-			"training: offload: optimizer moves whole optimizer states, and zero_stage: %u divides them "
-			"between %u ranks; use offload: none, or zero_stage: 0",
-			t->zero_stage, size);
 	/* the device of `auto` is not known yet, and GPU ranks have no tree */
 	if (bf16 && t->deterministic && t->device == CONFIG_DEVICE_CPU)
 		return error_set(
@@ -41,17 +29,69 @@ static enum status check_sum(const struct config *c, unsigned size, struct error
 	return STATUS_OK;
 }
 
+static unsigned ranks_of(const struct config *c)
+{
+	return c->place.ranks ? c->place.ranks : 1;
+}
+
+static unsigned tensor_of(const struct config *c)
+{
+	return c->training.tensor_parallel_size ? c->training.tensor_parallel_size : 1;
+}
+
+unsigned mesh_copies(const struct config *c)
+{
+	return ranks_of(c) > tensor_of(c) ? ranks_of(c) / tensor_of(c) : 1;
+}
+
+/* What tensor parallel does not work with; NULL: nothing that is set. */
+static const char *tensor_refuses(const struct config *c)
+{
+	const struct config_training *t = &c->training;
+
+	return t->zero_stage ? "zero_stage: the ranks divide the weights already; use 0"
+	       : t->precision == CONFIG_PRECISION_FP8 ? "precision: fp8; use bf16"
+	       : c->model.load_in_4bit		      ? "load_in_4bit; use BF16 weights"
+	       : t->offload			      ? "offload: optimizer; use none"
+	       : t->master_weights		      ? "master_weights: split or none; use fp32"
+	       : mesh_travels(c) == DTYPE_BF16	      ? "communication_data_type: bf16; use fp32"
+	       : t->optim == CONFIG_ADAMW_8BIT || t->optim == CONFIG_ADAMW_BNB_8BIT ||
+			       t->optim == CONFIG_PAGED_ADAMW_8BIT
+		       ? "moments in 8 bits, whose blocks cross the borders of the ranks' parts; use adamw or "
+			 "adamw_bf16"
+		       : NULL;
+}
+
+static enum status check_tensor(const struct config *c, struct error *err)
+{
+	const unsigned ranks = ranks_of(c), tensor = tensor_of(c);
+	const char *why = tensor > 1 ? tensor_refuses(c) : NULL;
+
+	if (why)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "training: tensor_parallel_size: %u is not supported with %s", tensor, why);
+	return ranks % tensor == 0
+		       ? STATUS_OK
+		       : error_set(err, STATUS_BAD_INPUT,
+				   "training: tensor_parallel_size: %u ranks share a model, so the number of "
+				   "ranks must be a multiple of %u, and it is %u",
+				   tensor, tensor, ranks);
+}
+
 enum status mesh_of(struct mesh *m, const struct config *c, struct error *err)
 {
 	const struct config_training *t = &c->training;
-	const unsigned size = c->place.ranks ? c->place.ranks : 1;
+	const unsigned size = mesh_copies(c);
 	const uint64_t round = (uint64_t)t->per_device_train_batch_size * size;
 	const char *from = c->place.step_packs ? "as in the run so far" : "training: global_batch_size";
 
-	*m = (struct mesh){.rank = c->place.rank,
+	*m = (struct mesh){.rank = c->place.rank / tensor_of(c),
 			   .size = size,
+			   .tensor = tensor_of(c),
+			   .tensor_rank = c->place.rank % tensor_of(c),
+			   .ranks = ranks_of(c),
 			   .each_pack = t->deterministic && t->device != CONFIG_DEVICE_GPU};
-	if (check_sum(c, size, err))
+	if (check_tensor(c, err) || check_sum(c, size, err))
 		return err->status;
 	m->packs = c->place.step_packs ? c->place.step_packs : t->global_batch_size;
 	if (!m->packs)
@@ -59,10 +99,11 @@ enum status mesh_of(struct mesh *m, const struct config *c, struct error *err)
 	if (m->packs % round)
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"a step has %" PRIu64 " packs (%s), which %u rank%s with %u packs per micro-batch "
+			"a step has %" PRIu64 " packs (%s), which %u %s%s with %u packs per micro-batch "
 			"(training: per_device_train_batch_size) cannot share equally: use a number of ranks "
 			"and a micro-batch whose product divides %" PRIu64,
-			m->packs, from, size, size == 1 ? "" : "s", t->per_device_train_batch_size, m->packs);
+			m->packs, from, size, tensor_of(c) > 1 ? "group" : "rank", size == 1 ? "" : "s",
+			t->per_device_train_batch_size, m->packs);
 	m->packs_per_micro = m->each_pack ? 1 : t->per_device_train_batch_size;
 	m->micros = m->packs / size / m->packs_per_micro;
 	return STATUS_OK;

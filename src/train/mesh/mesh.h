@@ -8,7 +8,10 @@
 #include "train/config/config.h"
 
 struct mesh {
-	unsigned rank, size;
+	unsigned rank, size; /* on the data axis: copies of the model, which divide the packs */
+	/* Ranks that share one copy (tensor parallel), and this rank's place among them. Rank number rank *
+	 * tensor + tensor_rank of `ranks`. */
+	unsigned tensor, tensor_rank, ranks;
 	uint64_t packs;		  /* of all ranks, in one step */
 	uint64_t packs_per_micro; /* most packs of a micro-batch of one rank */
 	uint64_t micros;	  /* micro-batches of a rank in a step that is not the last of an epoch */
@@ -17,6 +20,8 @@ struct mesh {
 	bool each_pack;
 };
 
+/* Ranks on the data axis of a configuration; at least 1. */
+unsigned mesh_copies(const struct config *c);
 /* The type of the gradient's numbers between ranks. */
 enum dtype mesh_travels(const struct config *c);
 

@@ -30,7 +30,10 @@ struct train {
 	char dir[PATH_MAX]; /* current path of the run directory */
 	struct config config;
 	struct weights weights;
-	struct comm *comm; /* NULL: one rank */
+	struct comm *comm; /* of all ranks; NULL: one rank */
+	/* With tensor parallel: the ranks that share this copy of the model, and those that hold the same
+	 * part of other copies. NULL: no others; without tensor parallel, all ranks divide the rows. */
+	struct comm *tensor_comm, *data_comm;
 	struct mesh mesh;
 	struct rank_figures
 		own; /* figures of the last step, which the others learn with the next one; 0: none */
@@ -112,6 +115,8 @@ json_t *run_cached(struct train *t);
 enum status run_emit_chosen(struct train *t, struct error *err);
 /* Starts to write a checkpoint of the current state. `wait`: returns only when it is on the disk (save.c). */
 enum status run_save(struct train *t, bool wait, struct error *err);
+/* Waits until the checkpoint that is being written no longer reads what the optimizer changes. */
+enum status run_free_states(struct train *t, struct error *err);
 /* UNAVAILABLE: the run directory was removed or is not writable. If the directory was moved, t->dir becomes
  * its new path. */
 enum status run_check_directory(struct train *t, struct error *err);
@@ -144,6 +149,9 @@ enum status run_load_own(struct train *t, struct error *err);
 enum status run_collect(struct train *t, struct error *err);
 /* The reverse: rank 0's t->host_params to all, each its range. */
 enum status run_divide(struct train *t, struct error *err);
+/* The same two with tensor parallel, for the parts of tensors (split_states.c). */
+enum status run_split_collect(struct train *t, struct error *err);
+enum status run_split_divide(struct train *t, struct error *err);
 /* Adds up the step over all ranks, and agrees on requests to stop. `loss`: in, of this rank. */
 enum status run_sum_step(struct train *t, struct step_figures *f, double *loss, struct error *err);
 /* After a step: keeps this rank's figures for the next step's sums. */

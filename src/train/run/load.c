@@ -20,14 +20,11 @@ enum { NORM_SAMPLE = 1024, FORGET_ROWS = 32 };
 /* Two runs started at once in the same folder write the same config.yaml, so its hash is checked. */
 static enum status check_config_hash(const struct train *t, const char *path, struct error *err)
 {
-	struct text written = {0};
 	char hash[65];
 
 	if (!t->job->config_hash)
 		return STATUS_OK;
-	config_write(&written, &t->config);
-	file_sha256(hash, text_str(&written), written.size);
-	text_release(&written);
+	config_hash(hash, &t->config);
 	return !strcmp(hash, t->job->config_hash)
 		       ? STATUS_OK
 		       : error_set(err, STATUS_BAD_INPUT,
@@ -103,6 +100,7 @@ static enum status load_weights(struct train *t, struct error *err)
 	if (!st && !m->full) /* identifies the adapter's base model */
 		st = weights_fingerprint(m->lora.base_sum, &t->weights, FINGERPRINT_NUMBERS, err);
 	m->lora.base_storage = m->storage;
+	model_whole(m)->lora = m->lora;
 	if (!st)
 		st = model_init_adapter(m, &t->stepper.back, t->config.training.seed, err);
 	return st ? st : model_loaded(m, &t->stepper.back, err);
@@ -264,7 +262,7 @@ static enum status check_start(struct train *t, struct error *err)
 	for (uint64_t step = 0; t->schedule.peak > 0 && step < t->state.max_steps && b.rate <= 0; step++)
 		b.rate = schedule_rate(&t->schedule, step);
 	b.end_trained = m->full || m->lora.save & PEFT_SAVE_HEAD;
-	if (end >= 0 && end < m->shape.vocab && !t->config.model.random_weights) {
+	if (end >= 0 && end < t->weights.shape.vocab && !t->config.model.random_weights) {
 		enum status st = head_norms(t, end, &b, err);
 
 		if (st)
@@ -305,12 +303,12 @@ static enum status emit_ready(struct train *t, struct error *err)
 			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s, "
 				  "s:s, s:s, s:O}",
 				  "parameters", (json_int_t)shape_parameters(&t->weights.shape), "trained",
-				  (json_int_t)t->stepper.model->params.length, "rows", (json_int_t)c.rows,
-				  "tokens", (json_int_t)c.tokens, "targets", (json_int_t)c.targets,
-				  "eval_rows", (json_int_t)held.rows, "dropped", (json_int_t)c.dropped,
-				  "truncated", (json_int_t)c.truncated, "bad", (json_int_t)c.bad, "steps",
-				  (json_int_t)t->state.max_steps, "memory_planned_bytes",
-				  (json_int_t)t->memory.bytes, "arena_planned_bytes",
+				  (json_int_t)model_whole(t->stepper.model)->params.length, "rows",
+				  (json_int_t)c.rows, "tokens", (json_int_t)c.tokens, "targets",
+				  (json_int_t)c.targets, "eval_rows", (json_int_t)held.rows, "dropped",
+				  (json_int_t)c.dropped, "truncated", (json_int_t)c.truncated, "bad",
+				  (json_int_t)c.bad, "steps", (json_int_t)t->state.max_steps,
+				  "memory_planned_bytes", (json_int_t)t->memory.bytes, "arena_planned_bytes",
 				  (json_int_t)t->memory.arena_bytes, "gemm_rate", t->gemm_rate, "gemm",
 				  gpu ? gpu_backend_gemm(back) : cpu_backend_gemm(back), "attention",
 				  attention, "device", device_name(t), "start_s", t->start_s),
@@ -343,6 +341,12 @@ static enum status open_copies(struct train *t, struct error *err)
 {
 	struct host_part part;
 
+	if (t->mesh.tensor > 1) {
+		struct params whole = model_whole_params(t->stepper.model);
+
+		t->saving.shared = false;
+		return host_params_create_whole(&t->host_params, &whole, run_writes(t), err);
+	}
 	host_part_of(&part, &t->config, &t->stepper.model->params);
 	return host_params_create(&t->host_params, &t->stepper.model->params, &t->stepper.back,
 				  t->saving.shared ? &part : NULL, err);
@@ -363,7 +367,9 @@ static enum status open_device(struct train *t, struct error *err)
 		st = stepper_create(&t->stepper, &t->weights.shape, &t->config, cpu_backend_threads(), err);
 	if (!st && t->earlier.manifest) {
 		const struct params *p = &t->stepper.model->params;
-		const struct params whole = p->border ? params_whole(p) : *p;
+		const struct params whole = t->mesh.tensor > 1 ? model_whole_params(t->stepper.model)
+					    : p->border	       ? params_whole(p)
+							       : *p;
 
 		st = checkpoint_fits(&t->earlier, &whole, err);
 	}
@@ -372,7 +378,7 @@ static enum status open_device(struct train *t, struct error *err)
 	if (!st)
 		st = run_comm_device(t, err);
 	if (!st)
-		stepper_join(&t->stepper, t->comm);
+		stepper_join(&t->stepper, t->mesh.tensor > 1 ? t->data_comm : t->comm, t->tensor_comm);
 	return st ? st : open_copies(t, err);
 }
 

@@ -188,7 +188,7 @@ json_t *run_results(struct train *t)
 	json_object_set_new(v, "tokens", json_real((double)state->tokens));
 	json_object_set_new(v, "targets", json_real((double)state->targets));
 	json_object_set_new(v, "rows", json_real((double)state->rows));
-	json_object_set_new(v, "ranks", json_real(t->mesh.size));
+	json_object_set_new(v, "ranks", json_real(t->mesh.ranks));
 	if (state->has_loss) {
 		run_number(v, "loss_first", state->loss_first);
 		run_number(v, "loss", state->loss);

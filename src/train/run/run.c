@@ -101,7 +101,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		t->stepper.last = i + 1 == f->size.micro_batches;
 		t->stepper.rate = f->rate;
 		if (!st && t->stepper.last && stepper_updates_early(&t->stepper))
-			st = checkpoint_writer_wait(t->writer, err);
+			st = run_free_states(t, err);
 		if (!st)
 			st = stepper_micro(&t->stepper, b, step, f->size.targets, &f->part, err);
 		note_work(t, false);
@@ -113,10 +113,8 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	if (!st)
 		st = prefetch_next_step(t, &f->wait_s, err);
 	t1 = clock_now_s();
-	if (!st && t->host_params.lent) /* the writer reads the parameters that the optimizer changes next */
-		st = checkpoint_writer_wait(t->writer, err);
-	else if (!st)
-		checkpoint_writer_taken(t->writer);
+	if (!st)
+		st = run_free_states(t, err);
 	f->save_s = clock_now_s() - t1;
 	t1 += f->save_s;
 	if (!st && f->size.targets)
@@ -203,7 +201,8 @@ static void add_up(struct train *t, const struct step_figures *f)
 static enum status evaluate_own(struct train *t, double *losses, struct error *err)
 {
 	const uint64_t count = data_eval_micros(t->data);
-	const bool all = t->stepper.model->divided.weights || t->stepper.model->divided.base;
+	const bool all =
+		t->stepper.model->divided.weights || t->stepper.model->divided.base || t->mesh.tensor > 1;
 	struct error why = {0};
 	enum status st = STATUS_OK;
 
@@ -239,6 +238,8 @@ static enum status evaluate_all(struct train *t, double *sum, struct error *err)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for the losses of an evaluation");
 	st = evaluate_own(t, losses, err);
+	if (t->mesh.tensor_rank) /* the same losses as the group's first rank */
+		memset(losses, 0, count * sizeof(*losses));
 	if (!st)
 		st = run_sum_losses(t, losses, count, err);
 	for (uint64_t i = 0; i < count; i++)

@@ -16,8 +16,9 @@ static enum status write_adapter(void *arg, const char *dir, const struct params
 {
 	const struct train *t = arg;
 
-	return t->stepper.model->full ? STATUS_OK
-				      : export_adapter(dir, t->stepper.model, &params->master, true, err);
+	return t->stepper.model->full
+		       ? STATUS_OK
+		       : export_adapter(dir, model_whole(t->stepper.model), &params->master, true, err);
 }
 
 enum status run_check_directory(struct train *t, struct error *err)
@@ -76,6 +77,17 @@ static enum status take_parameters(void *arg, struct error *err)
 	struct train *t = arg;
 
 	return host_params_take(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
+}
+
+enum status run_free_states(struct train *t, struct error *err)
+{
+	if (!t->host_params.lent)
+		checkpoint_writer_taken(t->writer);
+	else if (t->saving.pending) /* the thread's report is for run_save_join */
+		checkpoint_writer_written(t->writer);
+	else
+		return checkpoint_writer_wait(t->writer, err);
+	return STATUS_OK;
 }
 
 struct checkpoint_source run_source(struct train *t, const json_t *state)
@@ -153,10 +165,10 @@ static bool open_best(struct train *t, struct checkpoint_found *f)
 /* From parameters in host memory. */
 static enum status export_held(struct train *t, const char *path, struct error *err)
 {
-	const struct model *m = t->stepper.model;
+	const struct model *m = model_whole(t->stepper.model);
 	struct params *held = &t->host_params.params;
 	struct checkpoint_found best;
-	enum status st = host_params_get(&t->host_params, &m->params, &t->stepper.back, err);
+	enum status st = host_params_get(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
 
 	if (!st && open_best(t, &best)) {
 		st = checkpoint_load(&best, held, err);

@@ -28,6 +28,22 @@ static bool on_gpu(const struct train *t)
 	return t->config.training.device == CONFIG_DEVICE_GPU;
 }
 
+/* The ranks of each axis of the mesh. */
+static enum status open_groups(struct train *t, struct error *err)
+{
+	enum status (*const open)(struct comm **, struct comm *, const struct comm_members *,
+				  struct error *) = on_gpu(t) ? comm_nccl_group : comm_mpi_group;
+	struct mesh m;
+	enum status st = mesh_of(&m, &t->config, err);
+	const struct comm_members share = {.first = m.rank * m.tensor, .stride = 1, .count = m.tensor};
+	const struct comm_members divide = {.first = m.tensor_rank, .stride = m.tensor, .count = m.size};
+
+	if (st || m.tensor <= 1)
+		return st;
+	st = open(&t->tensor_comm, t->comm, &share, err);
+	return st || m.size <= 1 ? st : open(&t->data_comm, t->comm, &divide, err);
+}
+
 enum status run_comm_open(struct train *t, struct error *err)
 {
 	struct team *team = t->job->team;
@@ -37,21 +53,32 @@ enum status run_comm_open(struct train *t, struct error *err)
 	if (!team)
 		return STATUS_OK;
 	st = on_gpu(t) ? comm_nccl_open(&t->comm, team, err) : comm_mpi_open(&t->comm, team, err);
+	if (!st && !on_gpu(t))
+		st = open_groups(t, err);
 	return st ? st : planted_put(t->comm, err);
 }
 
 enum status run_comm_device(struct train *t, struct error *err)
 {
+	enum status st;
+
 	if (t->comm)
 		t->comm->travels = mesh_travels(&t->config);
-	return t->comm && on_gpu(t) ? comm_nccl_device(t->comm, &t->stepper.back, err) : STATUS_OK;
+	if (!t->comm || !on_gpu(t))
+		return STATUS_OK;
+	st = comm_nccl_device(t->comm, &t->stepper.back, err);
+	return st ? st : open_groups(t, err);
 }
 
 void run_comm_close(struct train *t)
 {
+	if (t->data_comm)
+		t->data_comm->ops->close(t->data_comm);
+	if (t->tensor_comm)
+		t->tensor_comm->ops->close(t->tensor_comm);
 	if (t->comm)
 		t->comm->ops->close(t->comm);
-	t->comm = NULL;
+	t->comm = t->tensor_comm = t->data_comm = NULL;
 }
 
 /* -- the start -- */
@@ -256,7 +283,8 @@ enum status run_share_params(struct train *t, struct error *err)
 enum { SCHEDSTAT_MAX = 200 };
 enum { FIGURES = 4 }; /* stop requests, FLOP, seconds of tuning, shards of a checkpoint that are written */
 
-/* `values`: the figures, then the loss of each pack of the step, or the sum of this rank's losses. */
+/* Ranks of tensor parallel compute the same losses, of which one counts.
+ * `values`: the figures, then the loss of each pack of the step, or the sum of this rank's losses. */
 static void put_step(const struct train *t, const struct step_figures *f, double loss, double *values)
 {
 	const struct gradient_tree *tree = &t->stepper.tree;
@@ -265,6 +293,8 @@ static void put_step(const struct train *t, const struct step_figures *f, double
 	values[1] = f->part.flop;
 	values[2] = f->tuned_s;
 	values[3] = run_save_done(t);
+	if (t->mesh.tensor_rank)
+		return;
 	if (!t->mesh.each_pack)
 		values[FIGURES] = loss;
 	for (uint64_t i = 0; t->mesh.each_pack && i < tree->at; i++)
@@ -314,7 +344,7 @@ static enum status take_figures(struct train *t, const double *all, struct error
 	enum status st = STATUS_OK;
 
 	if (!t->window.figures)
-		st = rank_window_make(&t->window, t->mesh.size, err);
+		st = rank_window_make(&t->window, t->mesh.ranks, err);
 	if (st || !(figures->step_s > 0)) /* this is the first step */
 		return st;
 	rank_window_add(&t->window, figures);
@@ -327,7 +357,7 @@ static enum status take_figures(struct train *t, const double *all, struct error
 enum status run_sum_step(struct train *t, struct step_figures *f, double *loss, struct error *err)
 {
 	const uint64_t losses = t->mesh.each_pack ? f->size.packs : 1;
-	double *values = calloc(FIGURES + losses + (size_t)t->mesh.size * RANK_FIGURES, sizeof(*values));
+	double *values = calloc(FIGURES + losses + (size_t)t->mesh.ranks * RANK_FIGURES, sizeof(*values));
 	double own[RANK_FIGURES];
 	enum status st;
 

@@ -72,6 +72,15 @@ static size_t end_of_entry(const struct params *p, int i)
 	return i + 1 < p->count ? p->table[i + 1].offset : p->length;
 }
 
+/* Whether another rank counts some of the tensors. */
+static bool counts_apart(const struct params *p)
+{
+	for (int i = 0; i < p->count; i++)
+		if (p->table[i].elsewhere)
+			return true;
+	return false;
+}
+
 /* On a CPU in blocks of each tensor, so that the sum has the same order if ranks divide the vector: *squares
  * then begins with the sum of the ranges before. */
 enum status optimiser_squares(struct backend *back, const struct params *p, double *squares,
@@ -80,7 +89,7 @@ enum status optimiser_squares(struct backend *back, const struct params *p, doub
 	const size_t begin = params_begin(p), end = params_end(p);
 	enum status st = STATUS_OK;
 
-	if (back->kind == BACKEND_GPU)
+	if (back->kind == BACKEND_GPU && !counts_apart(p))
 		return end > begin ? back->ops->reduce(back, params_cut(p, &p->grad, begin, end - begin),
 						       REDUCE_SUM_SQUARES, squares, err)
 				   : STATUS_OK;
@@ -88,7 +97,7 @@ enum status optimiser_squares(struct backend *back, const struct params *p, doub
 		const size_t first = p->table[i].offset > begin ? p->table[i].offset : begin;
 		const size_t last = end_of_entry(p, i) < end ? end_of_entry(p, i) : end;
 
-		if (first < last)
+		if (first < last && !p->table[i].elsewhere)
 			st = back->ops->reduce(back, params_cut(p, &p->grad, first, last - first),
 					       REDUCE_SUM_SQUARES, squares, err);
 	}

@@ -79,6 +79,14 @@ static struct storage storage_of(const struct config_model *m)
 
 /* What the ranks divide. Packs that are added along a tree before the sum over ranks need the whole gradient.
  */
+/* A mesh that does not fit is reported by place_tree. */
+static struct model_split split_of(const struct config *c)
+{
+	const unsigned tensor = c->training.tensor_parallel_size;
+
+	return (struct model_split){.rank = tensor > 1 ? c->place.rank % tensor : 0, .ranks = tensor};
+}
+
 static struct model_shards shards_of(const struct config *c)
 {
 	struct mesh m;
@@ -109,6 +117,7 @@ static struct model_options stepper_model_options(const struct config *c, struct
 				      .full = !c->has_lora,
 				      .storage = storage_of(&c->model),
 				      .shards = shards_of(c),
+				      .split = split_of(c),
 				      .separate = c->training.adapters == CONFIG_ADAPTERS_SEPARATE,
 				      .states = format_of(&c->training),
 				      .offload_states = c->training.offload == CONFIG_OFFLOAD_OPTIMIZER,
@@ -175,9 +184,11 @@ static enum status place_tree(struct stepper *s, const struct config *c, struct 
 /* LoRA's gradient is small, so it is summed at once. A divided one is summed in each pass, layer by layer. */
 static enum status make_buckets(struct stepper *s, const struct config *c, struct error *err)
 {
-	const double bytes = s->model->full ? c->training.bucket_cap_mb * 0x1p20 : HUGE_VAL;
+	/* two communicators of a GPU are never at work at once (comm_nccl.c) */
+	const bool at_once = s->back.kind == BACKEND_GPU && split_is(&s->model->split);
+	const double bytes = s->model->full && !at_once ? c->training.bucket_cap_mb * 0x1p20 : HUGE_VAL;
 
-	return c->place.ranks > 1 && !s->model->divided.gradient
+	return mesh_copies(c) > 1 && !s->model->divided.gradient
 		       ? buckets_make(&s->buckets, &s->model->params, s->model->shape.layers, bytes, err)
 		       : STATUS_OK;
 }
@@ -283,8 +294,8 @@ static struct mat squares_of(const struct stepper *s)
 		.data = sum_at(s, SUM_SQUARES), .rows = 1, .cols = 1, .ld = 1, .dtype = DTYPE_F64};
 }
 
-/* The sum of all ranks' ranges, each added up apart. */
-static enum status sum_squares_at_once(struct stepper *s, struct error *err)
+/* The sum of the parts of all ranks of `comm`, each added up apart. */
+static enum status sum_squares_at_once(struct stepper *s, struct comm *comm, struct error *err)
 {
 	const struct ops *ops = s->back.ops;
 	double sum = 0;
@@ -293,7 +304,7 @@ static enum status sum_squares_at_once(struct stepper *s, struct error *err)
 	if (!st)
 		st = ops->get(&s->back, squares_of(s), &sum, err);
 	if (!st)
-		st = comm_sum(s->comm, &sum, 1, err);
+		st = comm_sum(comm, &sum, 1, err);
 	return st ? st : ops->put(&s->back, squares_of(s), &sum, err);
 }
 
@@ -324,9 +335,11 @@ static enum status sum_squares(struct stepper *s, struct error *err)
 {
 	const struct params *p = &s->model->params;
 
+	if (s->model->split.comm)
+		return sum_squares_at_once(s, s->model->split.comm, err);
 	if (!p->border || !s->comm)
 		return optimiser_squares(&s->back, p, sum_at(s, SUM_SQUARES), err);
-	return s->each_pack ? sum_squares_in_turn(s, err) : sum_squares_at_once(s, err);
+	return s->each_pack ? sum_squares_in_turn(s, err) : sum_squares_at_once(s, s->comm, err);
 }
 
 /* Step number `step` (from 1) of the optimizer. */
@@ -664,7 +677,7 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	struct pass p = pass_of(s, &placed, step, true);
 	double flop;
 	uint64_t t0 = clock_now_ns(clock), t1;
-	enum status st = batch_check(b, s->model->shape.vocab, err);
+	enum status st = batch_check(b, model_whole(s->model)->shape.vocab, err);
 
 	s->back.cost = (struct op_cost){0};
 	if (s->last && s->buckets.count > 1 && !s->each_pack) {
@@ -717,16 +730,18 @@ uint64_t stepper_collectives(const struct stepper *s, uint64_t packs, bool has_t
 	return (2 * packs + has_targets) * ends * ends + divided_state(&s->model->divided);
 }
 
-void stepper_join(struct stepper *s, struct comm *comm)
+void stepper_join(struct stepper *s, struct comm *data, struct comm *tensor)
 {
-	s->comm = comm;
-	s->model->divided.comm = comm;
+	s->comm = data;
+	s->model->divided.comm = data;
+	s->model->split.comm = tensor;
 }
 
 enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct error *err)
 {
 	if (s->back.kind == BACKEND_CPU ||
-	    batch_check(b, s->model->shape.vocab, NULL)) /* an invalid batch is reported when it is used */
+	    batch_check(b, model_whole(s->model)->shape.vocab,
+			NULL)) /* an invalid batch is reported when it is used */
 		return STATUS_OK;
 	return gpu_backend_prefetch(&s->back, b, err);
 }
@@ -734,12 +749,13 @@ enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct er
 /* The gradient of all ranks. Until the wait ends, nothing else may use it. */
 static enum status sum_gradient(struct stepper *s, struct error *err)
 {
-	enum status st;
+	enum status st = STATUS_OK;
 
-	if (!s->comm)
-		return STATUS_OK;
-	st = buckets_sum(&s->buckets, s->comm, &s->model->params.grad, -1, err);
-	return st ? st : s->comm->ops->wait(s->comm, err);
+	if (s->comm)
+		st = buckets_sum(&s->buckets, s->comm, &s->model->params.grad, -1, err);
+	if (!st && s->comm)
+		st = s->comm->ops->wait(s->comm, err);
+	return st ? st : split_sum_gradient(s->model, &s->back, err);
 }
 
 enum status stepper_gather(struct stepper *s, struct error *err)
@@ -753,7 +769,7 @@ enum status stepper_gather(struct stepper *s, struct error *err)
 		return STATUS_OK;
 	if (s->model->divided.weights)
 		return divided_gather(s->model, &s->back, err);
-	if (has_live && count)
+	if (has_live && count && !params_state_offloaded(p, PARAMS_STATE_master)) /* else its update did */
 		st = s->back.ops->convert(&s->back, p->master, params_cut(p, &p->live, begin, count), err);
 	s->comm->layer = -1;
 	if (!st)
@@ -761,10 +777,30 @@ enum status stepper_gather(struct stepper *s, struct error *err)
 	return st ? st : s->comm->ops->wait(s->comm, err);
 }
 
-enum status stepper_plan_comm(struct stepper *s, uint64_t micros, struct error *err)
+/* The collectives within the layers of one micro-batch, counted `micros` times. */
+static enum status plan_split_comm(struct stepper *s, const struct config *c, uint64_t micros,
+				   struct error *err)
 {
-	enum status st = sum_gradient(s, err);
+	struct comm *tensor = s->model->split.comm;
+	struct batch b = {0};
+	enum status st = largest_batch(&b, stepper_size(c), err);
 
+	tensor->count = (struct comm_count){0};
+	if (!st)
+		st = plan_training(s, &b, err);
+	free((void *)(uintptr_t)b.doc_start);
+	tensor->count.calls *= (double)micros;
+	tensor->count.bytes *= (double)micros;
+	tensor->count.planned_s *= (double)micros;
+	return st;
+}
+
+enum status stepper_plan_comm(struct stepper *s, const struct config *c, uint64_t micros, struct error *err)
+{
+	enum status st = s->model->split.comm ? plan_split_comm(s, c, micros, err) : STATUS_OK;
+
+	if (!st)
+		st = sum_gradient(s, err);
 	for (uint64_t i = 0; i < micros && !st; i++)
 		st = stepper_idle(s, true, err);
 
@@ -861,7 +897,7 @@ enum status stepper_evaluate(struct stepper *s, const struct batch *b, double *l
 		gpu_backend_times_begin(back);
 	st = clear_sums(s, err);
 	if (!st)
-		st = batch_check(b, s->model->shape.vocab, err);
+		st = batch_check(b, model_whole(s->model)->shape.vocab, err);
 	if (!st)
 		st = evaluate(s, b, err);
 	if (!st)

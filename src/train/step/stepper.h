@@ -40,7 +40,8 @@ struct stepper {
 	uint64_t early_step; /* number, from 1, of the step of which layers are updated */
 	uint64_t seed;
 	double dropout;
-	struct comm *comm; /* of the ranks; lent; NULL: one rank. Set by stepper_join */
+	/* Of the ranks that add their gradients; lent; NULL: one rank. Set by stepper_join */
+	struct comm *comm;
 	struct buckets
 		buckets; /* parts of the gradient that are summed at once; one if only adapters are trained */
 	bool last;	 /* the next micro-batch is this rank's last in the step; set by the caller */
@@ -59,11 +60,12 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 /* Plans, allocates and places everything on the configuration's device. Parameters are not loaded yet. */
 enum status stepper_create(struct stepper *s, const struct shape *shape, const struct config *c,
 			   unsigned threads, struct error *err);
-/* Before the first step: the communication of the ranks, lent. */
-void stepper_join(struct stepper *s, struct comm *comm);
+/* Before the first step: the communication of the ranks that divide the rows, and of those that share this
+ * copy of the model. Lent; NULL: no others. */
+void stepper_join(struct stepper *s, struct comm *data, struct comm *tensor);
 /* After stepper_plan, with the communication of a plan: makes the collectives of a step of `micros`
- * micro-batches. */
-enum status stepper_plan_comm(struct stepper *s, uint64_t micros, struct error *err);
+ * micro-batches of the largest size. */
+enum status stepper_plan_comm(struct stepper *s, const struct config *c, uint64_t micros, struct error *err);
 void stepper_release(struct stepper *s);
 /* After the last pass: returns the passes' memory to the system. The trained parameters stay. */
 void stepper_rest(struct stepper *s);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Labels of processes: {"pid": N, "labels": {..}}, and the jobs of GPUs that a prolog of Slurm wrote into
- * files. The first answer cannot block. A user database in the network, or a process that is stuck, may block
- * the others. Then the node ends this process and starts another one.
+ * files, and the pods of GPUs. The first answer cannot block. A user database in the network, or a process
+ * that is stuck, may block the others. Then the node ends this process and starts another one.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "watch/pods/pods.h"
 #include "watch/read/out.h"
 #include "watch/read/reader.h"
 #include "watch/state.h"
@@ -192,6 +193,31 @@ static void answer_jobs(const char *dir)
 	text_release(&t);
 }
 
+/* {"pods": {ID: [pod, namespace, container], ..}}, or {"pods": {}, "why": text}. */
+static void answer_pods(const char *socket)
+{
+	struct error err = {0};
+	struct text t = {0};
+	json_t *pods = NULL;
+	char *list;
+
+	if (socket)
+		pods_ask(&pods, socket, &err);
+	list = pods ? json_dumps(pods, JSON_COMPACT) : NULL;
+	text_addf(&t, "{\"pods\":%s", list ? list : "{}");
+	if (!pods) {
+		text_add(&t, ",\"why\":");
+		out_add_string(&t, socket ? err.text : "the socket is gone");
+	}
+	text_add(&t, "}\n");
+	if (!t.failed)
+		fputs(text_str(&t), stdout);
+	fflush(stdout);
+	free(list);
+	json_decref(pods);
+	text_release(&t);
+}
+
 int reader_names(const struct reader_spec *spec)
 {
 	char pid[16];
@@ -200,6 +226,8 @@ int reader_names(const struct reader_spec *spec)
 		pid[strcspn(pid, "\n")] = '\0';
 		if (!strcmp(pid, "jobs"))
 			answer_jobs(reader_job_files());
+		else if (!strcmp(pid, "pods"))
+			answer_pods(pods_socket());
 		else if (*pid && strspn(pid, "0123456789") == strlen(pid))
 			answer(spec->proc, pid);
 	}

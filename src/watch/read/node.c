@@ -272,6 +272,7 @@ int reader_node(const struct reader_spec *spec)
 	reader_child_release(&n->names);
 	text_release(&n->queue.text);
 	watch_state_release(&n->state);
+	json_decref(n->pods);
 	free(n);
 	return 0;
 }

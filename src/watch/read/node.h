@@ -2,6 +2,7 @@
 /* Parts of the node's process, which starts a process for each source and joins their lines. */
 #ifndef WATCH_READ_NODE_H
 #define WATCH_READ_NODE_H
+#include <jansson.h>
 #include "core/process/process.h"
 #include "watch/read/out.h"
 #include "watch/read/reader.h"
@@ -44,8 +45,9 @@ struct node {
 	unsigned asked[NODE_PIDS_MAX]; /* processes whose names are asked for, in order */
 	unsigned asked_count;
 	char jobs[READER_GPUS_MAX][NODE_JOBS_TEXT]; /* of each GPU by its number, from files; "": none */
-	uint64_t jobs_ns;			    /* when they are asked for again */
-	bool jobs_asked;
+	json_t *pods;		   /* of GPUs, as pods_ask gives them; NULL: none were told */
+	uint64_t jobs_ns, pods_ns; /* when they are asked for again */
+	enum { ASKED_PROCESS, ASKED_JOBS, ASKED_PODS } question; /* the open one */
 	uint64_t beat_ns, wall_ns, lifeline_ns;
 	bool nameless; /* NVML's process numbers are not those of this PID namespace */
 };
@@ -70,6 +72,7 @@ void reader_child_release(struct child *c);
 /* Questions about processes. */
 void names_ask(struct node *n, unsigned pid);
 void names_turn(struct node *n, uint64_t now_ns);
-/* Container and job of a GPU are those of its processes; the job is that of its file where there is one. */
+/* Container and job of a GPU are those of its processes; the job is that of its file where there is one, and
+ * the container that of its pod. */
 void names_set_gpu(struct node *n, uint32_t gpu);
 #endif

@@ -38,8 +38,8 @@ int reader_gpu(const struct reader_spec *spec);
 int reader_host(const struct reader_spec *spec);
 int reader_ports(const struct reader_spec *spec);
 int reader_runs(const struct reader_spec *spec);
-/* Answers "PID" lines on stdin with labels of these processes, and "jobs" with the jobs of all GPUs, one JSON
- * object a line. */
+/* Answers "PID" lines on stdin with labels of these processes, "jobs" with the jobs of all GPUs, and "pods"
+ * with their pods, one JSON object a line. */
 int reader_names(const struct reader_spec *spec);
 /* The folder in which a prolog writes the jobs of GPU 0 into the file "0", as for dcgm-exporter; NULL: none
  * is given (DCGM_HPC_JOB_MAPPING_DIR). */
