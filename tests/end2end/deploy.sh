@@ -100,7 +100,7 @@ deploy() { # CODE ARGS..
 	shift
 	expect "$code" deploy --ssh-config ssh_config --bundle "$bundle" --patience 6s "$@"
 }
-dir_of() { sed -n 's/.*deploying to [0-9]* hosts: //p' err | tail -n 1; }
+dir_of() { sed -n 's/.*deploying to [0-9]* hosts*: //p' err | tail -n 1; }
 cache=$home/.cache/assay
 empty() { # N..: nothing of ours is left there
 	for host; do

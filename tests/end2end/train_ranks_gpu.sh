@@ -130,6 +130,21 @@ ranked 2 as_they_are.yaml --out as_they_are --json
 ok "so do gradients that are BF16 already" codes '0 0'
 losses out > two
 ok ".. with losses within 1e-3" near
+for stage in 1 2 3; do
+	config rounded.yaml "communication_data_type: bf16" "zero_stage: $stage"
+	ranked 2 rounded.yaml --out rounded.$stage --json
+	ok "ranks that divide send gradients in BF16, stage $stage" codes '0 0'
+	losses out > two
+	ok ".. with losses within 1e-3" near
+	for host in none optimizer; do
+		config split.yaml "communication_data_type: bf16" "zero_stage: $stage" "master_weights: split" "optim: adamw_bf16" "offload: $host"
+		ranked 2 split.yaml --out split.$stage.$host --json
+		ok ".. and with weights in two halves, offload: $host" codes '0 0'
+		losses out > two
+		ok ".. with losses within 1e-3" near
+	done
+	ok ".. and the same model with offload" cmp split.$stage.none/model/model.safetensors split.$stage.optimizer/model/model.safetensors
+done
 full=no
 ranked 4 full.yaml --out full.4 --json
 losses out > two

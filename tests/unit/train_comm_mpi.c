@@ -201,6 +201,43 @@ static void test_comm_mpi__a_range_has_its_sum(void **state)
 	c->ops->close(c);
 }
 
+/* Both ranks send the same numbers, so a sum is twice the rounded number. For half the bytes of F32. */
+static void test_comm_mpi__a_range_travels_in_bf16(void **state)
+{
+	static const size_t equal[] = {0, NUMBERS / 2, NUMBERS}, unequal[] = {0, PIECE / 2, NUMBERS};
+	float *x = calloc(NUMBERS, sizeof(*x));
+	struct error err = {0};
+	struct team team;
+	struct comm *c = opened(&team);
+
+	(void)state;
+	assert_non_null(x);
+	c->travels = DTYPE_BF16;
+	for (int i = 0; i < 2; i++) {
+		const size_t *border = i ? unequal : equal;
+		size_t wrong = 0;
+
+		for (size_t j = 0; j < NUMBERS; j++)
+			x[j] = random_f32(5, 0, j) - 0.5f;
+		c->count.bytes = 0;
+		assert_int_equal(c->ops->reduce_scatter(c, row(x, NUMBERS), border, &err), STATUS_OK);
+		assert_int_equal(c->ops->wait(c, &err), STATUS_OK);
+		for (size_t j = 0; j < border[1]; j++) {
+			const float number = random_f32(5, 0, j) - 0.5f;
+			uint16_t half;
+			float rounded;
+
+			dtype_pack(DTYPE_BF16, &number, &half, 1);
+			dtype_unpack(DTYPE_BF16, &half, &rounded, 1);
+			wrong += x[j] != 2 * rounded;
+		}
+		assert_int_equal(wrong, 0);
+		assert_true(c->count.bytes == NUMBERS * sizeof(uint16_t));
+	}
+	free(x);
+	c->ops->close(c);
+}
+
 static void test_comm_mpi__ranges_come_from_their_ranks(void **state)
 {
 	static const size_t border[] = {0, 3, 8};
@@ -402,6 +439,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_comm_mpi__sums_end_before_the_wait_does),
 		cmocka_unit_test(test_comm_mpi__a_range_has_its_sum),
+		cmocka_unit_test(test_comm_mpi__a_range_travels_in_bf16),
 		cmocka_unit_test(test_comm_mpi__ranges_come_from_their_ranks),
 		cmocka_unit_test(test_comm_mpi__bytes_are_collected),
 		cmocka_unit_test(test_comm_mpi__host_numbers_come_back_at_once),

@@ -254,7 +254,8 @@ static enum status over_ssh(struct filled *f, const struct deploy_opts *o, const
 	if (!st)
 		st = lock(&fd, d->folder, err);
 	if (!st)
-		log_info(c->log, LOG_TOPIC_RUN, "deploying to %zu hosts: %s", d->count, d->folder);
+		log_info(c->log, LOG_TOPIC_RUN, "deploying to %zu host%s: %s", d->count,
+			 d->count == 1 ? "" : "s", d->folder);
 	if (!st)
 		st = deploy_run(d, err);
 	if (!st)

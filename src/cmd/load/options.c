@@ -53,7 +53,8 @@ static enum status check_target(const struct load_opts *o, struct error *err)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "give an address or --model, not both; for prompt lengths use --tokenizer");
 	if (o->model && access(o->model, R_OK))
-		return error_errno(err, errno, "cannot open model %s", o->model);
+		return error_set(err, STATUS_BAD_INPUT, "cannot open model %s: %s", o->model,
+				 strerror(errno));
 	if (o->serve && !o->model)
 		return error_set(err, STATUS_BAD_INPUT, "--serve-options needs --model");
 	return o->url ? check_url(o->url, err) : STATUS_OK;

@@ -171,7 +171,7 @@ uint64_t host_params_whole_bytes(const struct params *whole)
 enum status host_params_create_whole(struct host_params *m, const struct params *whole, bool first,
 				     struct error *err)
 {
-	*m = (struct host_params){.params = *whole, .copies = true, .takes_all = true, .divided = true};
+	*m = (struct host_params){.params = *whole, .copies = true, .takes_all = true, .collected = true};
 	if (first)
 		m->memory = large_pages(complete_bytes(whole));
 	if (first && !m->memory)

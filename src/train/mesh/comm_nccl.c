@@ -176,42 +176,95 @@ static bool is_equal(const struct comm *c, const size_t *border, size_t length)
 	return true;
 }
 
-/* One reduction for each range that has elements, as one group. */
-static enum status reduce_each(const struct comm_nccl *n, const struct mat *x, const size_t *border,
-			       struct error *err)
+/* The part of rank r's range that lies in elements [at, at + count), counted from `at`. */
+struct piece {
+	size_t first, count;
+};
+static struct piece piece_of(const size_t *border, unsigned r, size_t at, size_t count)
 {
-	const size_t width = dtype_bytes(x->dtype, 1);
-	uint8_t *const data = x->data;
+	const size_t from = border[r] > at ? border[r] - at : 0,
+		     to = border[r + 1] > at ? border[r + 1] - at : 0;
+	const size_t first = from < count ? from : count, last = to < count ? to : count;
+
+	return (struct piece){first, last - first};
+}
+
+/* One reduction for each range that has elements in x, as one group. x is elements [at, ..) of the vector. */
+static enum status reduce_each(const struct comm_nccl *n, const struct mat *x, const size_t *border,
+			       size_t at, struct error *err)
+{
 	const struct nccl *call = team_nccl_table(n->team);
 	enum status st = check(n, call->group_start(), "ncclGroupStart", err), last;
 
 	if (st)
 		return st;
-	for (unsigned r = 0; r < n->comm.size && !st; r++)
-		if (border[r + 1] > border[r])
+	for (unsigned r = 0; r < n->comm.size && !st; r++) {
+		const struct piece p = piece_of(border, r, at, (size_t)x->cols);
+		char *data = (char *)x->data + dtype_bytes(x->dtype, p.first);
+
+		if (p.count)
 			st = check(n,
-				   call->reduce(data + border[r] * width, data + border[r] * width,
-						border[r + 1] - border[r], type_of(x), ncclSum, (int)r,
+				   call->reduce(data, data, p.count, type_of(x), ncclSum, (int)r,
 						n->ranks->comm, gpu_stream_raw(stream_of(n))),
 				   "ncclReduce", err);
+	}
 	last = check(n, call->group_end(), "ncclGroupEnd", st ? NULL : err);
 	return st ? st : last;
+}
+
+/* Elements [first, first + count) of one row. */
+static struct mat cut(const struct mat *x, size_t first, size_t count)
+{
+	struct mat part = *x;
+
+	part.data = (char *)x->data + dtype_bytes(x->dtype, first);
+	part.cols = part.ld = (int64_t)count;
+	return part;
+}
+
+/* Adds F32 numbers rounded to BF16, piece by piece, each range for its rank. */
+static enum status scatter_rounded(struct comm_nccl *n, const struct mat *x, const size_t *border,
+				   struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (size_t at = 0, count; at < (size_t)x->cols && !st; at += count) {
+		struct mat piece, rounded;
+		struct piece own;
+
+		count = (size_t)x->cols - at < PIECE ? (size_t)x->cols - at : PIECE;
+		piece = rounded = cut(x, at, count);
+		rounded.data = (void *)(uintptr_t)n->rounded;
+		rounded.dtype = DTYPE_BF16;
+		own = piece_of(border, n->comm.rank, at, count);
+		st = gpu_backend_convert(n->back, piece, rounded, n->stream, err);
+		if (!st)
+			st = reduce_each(n, &rounded, border, at, err);
+		if (!st && own.count)
+			st = gpu_backend_convert(n->back, cut(&rounded, own.first, own.count),
+						 cut(&piece, own.first, own.count), n->stream, err);
+	}
+	return st;
 }
 
 static enum status nccl_reduce_scatter(struct comm *c, struct mat x, const size_t *border, struct error *err)
 {
 	struct comm_nccl *n = nccl_of(c);
-	const struct nccl *call = team_nccl_table(n->team);
-	const size_t own = border[c->rank + 1] - border[c->rank], width = dtype_bytes(x.dtype, 1);
-	uint8_t *data = x.data;
-	enum status st =
-		begin(n, &x, x.dtype, n->all ? TEAM_FLIGHT_ACTIVATIONS_SUM : TEAM_FLIGHT_REDUCE_SCATTER, err);
+	const bool rounds = x.dtype == DTYPE_F32 && n->rounded;
+	const size_t own = border[c->rank + 1] - border[c->rank];
+	enum status st = begin(n, &x, rounds ? DTYPE_BF16 : x.dtype,
+			       n->all ? TEAM_FLIGHT_ACTIVATIONS_SUM : TEAM_FLIGHT_REDUCE_SCATTER, err);
 
-	if (st || !is_equal(c, border, own))
-		return st ? st : reduce_each(n, &x, border, err);
+	if (st)
+		return st;
+	if (rounds)
+		return scatter_rounded(n, &x, border, err);
+	if (!is_equal(c, border, own))
+		return reduce_each(n, &x, border, 0, err);
 	return check(n,
-		     call->reduce_scatter(data, data + border[c->rank] * width, own, type_of(&x), ncclSum,
-					  n->ranks->comm, gpu_stream_raw(stream_of(n))),
+		     team_nccl_table(n->team)->reduce_scatter(x.data, cut(&x, border[c->rank], own).data, own,
+							      type_of(&x), ncclSum, n->ranks->comm,
+							      gpu_stream_raw(stream_of(n))),
 		     "ncclReduceScatter", err);
 }
 
