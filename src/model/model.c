@@ -371,12 +371,14 @@ static struct params_shards shards_of(const struct model *m, bool has_live)
 		.ranks = m->shards.ranks,
 		.master = m->shards.ranks && m->full && (has_live || divides_weights(m)),
 		.gradient = m->full && m->shards.stage >= 2 && !m->shards.whole_gradient,
+		.live = divides_weights(m),
 	};
 }
 
 enum status model_place(struct model *m, struct backend *back, struct error *err)
 {
 	const enum dtype flat = back->dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
+	const enum dtype weight = m->params.format.master ? DTYPE_BF16 : flat;
 	enum dtype live = back->dtype;
 	enum status st;
 
@@ -393,9 +395,10 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 			err, STATUS_BAD_INPUT,
 			"zero_stage: 3 divides the weights, and precision: fp8 needs them whole to quantize "
 			"them; use zero_stage: 2 or precision: bf16");
-	m->params.shards = shards_of(m, live != flat);
-	if (divides_weights(m)) /* GEMMs read the slots */
-		live = flat;
+	m->params.shards = shards_of(m, live != weight);
+	if (divides_weights(m) &&
+	    !m->offload_states) /* GEMMs read the slots, which are filled from the weights */
+		live = weight;
 	st = params_place(&m->params, back->arena, m->offload_states ? back->host : NULL, flat, live,
 			  !m->inference, err);
 	if (!st)
@@ -425,16 +428,19 @@ enum status model_place(struct model *m, struct backend *back, struct error *err
 static enum status take_loaded(struct params *p, struct backend *back, struct error *err)
 {
 	const size_t begin = params_begin(p), count = params_end(p) - begin;
+	struct mat own;
 	enum status st;
 
 	if (!params_load_apart(p) || p->shards.gradient)
 		return STATUS_OK;
-	st = p->live.rows ? back->ops->convert(back, p->grad, p->live, err) : STATUS_OK;
+	own = params_cut(p, &p->grad, begin, count);
+	st = p->live.rows && p->live.cols
+		     ? back->ops->convert(back, p->shards.live ? own : p->grad, p->live, err)
+		     : STATUS_OK;
 	if (st || !count)
 		return st;
-	return params_state_offloaded(p, PARAMS_STATE_master)
-		       ? back->ops->get(back, p->grad, p->master.data, err)
-		       : back->ops->convert(back, params_cut(p, &p->grad, begin, count), p->master, err);
+	return params_state_offloaded(p, PARAMS_STATE_master) ? back->ops->get(back, own, p->master.data, err)
+							      : back->ops->convert(back, own, p->master, err);
 }
 
 /* The gradient, and every state that is not a weight. An 8-bit block with scale 0 is zero, whatever its

@@ -153,9 +153,9 @@ size_t params_end(const struct params *p)
 
 size_t params_first(const struct params *p, enum params_state which)
 {
-	const bool whole = which == PARAMS_STATE_rest || (which == PARAMS_STATE_master && !p->shards.master);
-
-	return whole ? 0 : params_part(p, 0, params_begin(p), which).count;
+	return which == PARAMS_STATE_master && !p->shards.master
+		       ? 0
+		       : params_part(p, 0, params_begin(p), which).count;
 }
 
 void params_borders(const struct params *p, size_t first, size_t last, size_t *out)
@@ -196,6 +196,13 @@ struct params params_whole(const struct params *p)
 	return whole;
 }
 
+/* The own range of a vector, if ranks divide it. */
+static void cut_flat(const struct params *p, struct mat *flat, bool divided)
+{
+	if (p->border && divided)
+		flat->cols = (int64_t)(params_end(p) - params_begin(p));
+}
+
 enum status params_place(struct params *p, struct arena *a, struct arena *host, enum dtype dtype,
 			 enum dtype live, bool trained, struct error *err)
 {
@@ -216,10 +223,10 @@ enum status params_place(struct params *p, struct arena *a, struct arena *host, 
 		(struct mat){.rows = p->length && live != weight, .cols = (int64_t)p->length, .dtype = live};
 	p->rest = (struct mat){
 		.rows = p->format.master == MASTER_SPLIT, .cols = (int64_t)p->length, .dtype = DTYPE_I16};
-	if (p->border && p->shards.master)
-		p->master.cols = (int64_t)(params_end(p) - params_begin(p));
-	if (p->border && p->shards.gradient)
-		p->grad.cols = (int64_t)(params_end(p) - params_begin(p));
+	cut_flat(p, &p->master, p->shards.master);
+	cut_flat(p, &p->grad, p->shards.gradient);
+	cut_flat(p, &p->live, p->shards.live);
+	cut_flat(p, &p->rest, true);
 	p->offloaded = host != NULL;
 	st = arena_mat(p->live.rows ? states : a, MEM_TRAINED, &p->master, "trained parameters", err);
 	if (!st && p->rest.rows)

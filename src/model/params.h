@@ -44,11 +44,12 @@ struct param {
 	bool elsewhere; /* tensor parallel: another rank holds it too, and counts it in the norm */
 };
 
-/* What several ranks divide (ZeRO, docs/explanation/design/mesh.md): the moments, and also the master weights
- * and the gradient. A rank has its range of each. ranks 0: nothing is divided. */
+/* What several ranks divide (ZeRO, docs/explanation/design/mesh.md): the moments and the lower halves, and
+ * also the master weights, the gradient and the live copy. A rank has its range of each. ranks 0: nothing is
+ * divided. */
 struct params_shards {
 	unsigned rank, ranks;
-	bool master, gradient;
+	bool master, gradient, live;
 };
 
 struct params {

@@ -13,7 +13,7 @@ run() {
 	shift
 	mkdir -p "$dir"
 	awk -v kind=load -v input=6000000 -v cached=600000 -v output=3000000 -v duration=60 -v gpu='NVIDIA H200' -v device_id=590680286 -v memory=150754820096 \
-		-v word=--model -v stages=0 -v frozen=0 -v backwards=0 -v counter=1 -v gpus=2 -v watts0=500 -v watts1=500 -v watts2=500 -v price=0 -v doubt=0 -v rapl=0 -v node=0 \
+		-v word=--model -v stages=0 -v frozen=0 -v backwards=0 -v counter=1 -v gpus=2 -v watts0=500 -v watts1=500 -v watts2=500 -v price=0 -v doubt=0 -v rapl=0 -v node=0 -v rate=0 \
 		$(printf ' -v %s' "$@" | sed 's/ -v $//') -f "$tmp/run.awk" > "$dir/journal.jsonl"
 }
 cat > run.awk << 'END'
@@ -81,7 +81,7 @@ BEGIN {
 			result("node", "\"clock_offset_s\":1.5,\"clock_error_s\":" node)
 		}
 		phase("once", 9.4, 85)
-		result("once", "\"prompt_tokens\":" input ",\"output_tokens\":" output ",\"cached_tokens\":" cached ",\"window_s\":" duration (doubt ? ",\"untrusted\":[\"the server reported other token counts\"]" : ""))
+		result("once", "\"prompt_tokens\":" input ",\"output_tokens\":" output ",\"cached_tokens\":" cached ",\"window_s\":" duration (rate ? sprintf(",\"output_tokens_per_s\":%d,\"total_tokens_per_s\":%d", rate, 3 * rate) : "") (doubt ? ",\"untrusted\":[\"the server reported other token counts\"]" : ""))
 	} else if (kind == "serve") {
 		phase("serve", 20, 80)
 		phase("once", 9.4, 85)
@@ -210,6 +210,11 @@ ok "and a price stated with the run counts" near price "machine-hours, stated \$
 run both rapl=1
 ok "the host's energy is added to that of the GPUs" eval 'cost 0 both && near energy "counted: GPUs" joules 90000 0.002'
 ok "idle time adds idle energy" eval 'cost 0 load --idle-share 0.5 && near price "electricity us" blended "(60000 + 200 * 60) / 3.6e6 * 0.16 * 1.5 / 9" 0.002'
+
+run waves rate=60000
+ok "tokens are those that arrived in the window of the energy" eval 'cost 0 waves && near energy_per_token "per output" joules "60000 / (60 * 60000)" 0.002 && near energy_per_token "per token" joules "60000 / (3 * 60 * 60000)" 0.002'
+ok "so are those of the price" near price "GPU-hours, h200-sxm low" blended "2 * 2.5 / 60 / (3 * 60 * 0.06)"
+ok "the cached share stays that of the requests" eval 'expect 0 cost waves && says "(10.0 % cached)" out'
 
 run serve kind=serve
 ok "a server's run" eval 'cost 0 serve && near price "GPU-hours, h200-sxm low" blended "2 * 2.5 / 60 / 9" && near break_even big api "40.92 / 9"'

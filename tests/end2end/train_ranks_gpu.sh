@@ -75,6 +75,13 @@ for kind in full lora qlora; do
 		ok "two GPUs train in stage $stage" codes '0 0'
 		losses out > two
 		ok ".. with its losses" near
+		[ $kind = full ] || continue
+		config zero_host.yaml "zero_stage: $stage" "offload: optimizer"
+		ranked 2 zero_host.yaml --out zero.host.$stage --json
+		ok ".. and with states in host memory" codes '0 0'
+		losses out > three
+		ok ".. with the same losses, bit for bit" cmp two three
+		ok ".. and the same model" cmp zero.full.$stage/model/model.safetensors zero.host.$stage/model/model.safetensors
 	done
 done
 four=
@@ -89,12 +96,13 @@ own=()
 ok ".. and fail behind a checkpoint" eval 'codes "2 2" && [ -d states_cut/checkpoint-2 ] && [ ! -d states_cut/checkpoint-4 ]'
 ranked 2 --resume states_cut --json
 ok ".. and go on from there" eval 'codes "0 0" && says "resumes from .*states_cut/checkpoint-2" err'
-same_shards() { # each rank has written its own
-	for shard in states/checkpoint-4/optimizer-0000?-of-00002.bin; do
-		cmp "$shard" "states_cut/checkpoint-4/${shard##*/}" || return 1
+same_shards() { # DIR DIR RANKS: each rank has written its own
+	[ "$(find "$1/checkpoint-4" -name "optimizer-0000?-of-0000$3.bin" | wc -l)" = "$3" ] || return 1
+	for shard in "$1"/checkpoint-4/optimizer-*.bin; do
+		cmp "$shard" "$2/checkpoint-4/${shard##*/}" || return 1
 	done
 }
-ok ".. to the same states, bit for bit" same_shards
+ok ".. to the same states, bit for bit" same_shards states states_cut 2
 config divided.yaml "optim: adamw_8bit" "save_steps: 2" "deterministic: true" "zero_stage: 3"
 ranked 4 divided.yaml --out divided --json
 ok "four GPUs train in stage 3" codes '0 0 0 0'
@@ -104,7 +112,7 @@ own=()
 ok ".. and fail behind a checkpoint" eval 'codes "2 2 2 2" && [ -d divided_cut/checkpoint-2 ] && [ ! -d divided_cut/checkpoint-4 ]'
 ranked 4 --resume divided_cut --json
 ok ".. and go on from there" eval 'codes "0 0 0 0" && says "resumes from .*divided_cut/checkpoint-2" err'
-ok ".. to the same states, bit for bit" cmp divided/checkpoint-4/optimizer.bin divided_cut/checkpoint-4/optimizer.bin
+ok ".. to the same states, bit for bit" same_shards divided divided_cut 4
 config halves.yaml "master_weights: split"
 ranked 2 halves.yaml --out halves
 ok "gradients that ranks cannot add are refused" eval 'codes "64 64" && says "master_weights: split has gradients in BF16, but 2 ranks" err'
@@ -122,6 +130,21 @@ ranked 2 as_they_are.yaml --out as_they_are --json
 ok "so do gradients that are BF16 already" codes '0 0'
 losses out > two
 ok ".. with losses within 1e-3" near
+for stage in 1 2 3; do
+	config rounded.yaml "communication_data_type: bf16" "zero_stage: $stage"
+	ranked 2 rounded.yaml --out rounded.$stage --json
+	ok "ranks that divide send gradients in BF16, stage $stage" codes '0 0'
+	losses out > two
+	ok ".. with losses within 1e-3" near
+	for host in none optimizer; do
+		config split.yaml "communication_data_type: bf16" "zero_stage: $stage" "master_weights: split" "optim: adamw_bf16" "offload: $host"
+		ranked 2 split.yaml --out split.$stage.$host --json
+		ok ".. and with weights in two halves, offload: $host" codes '0 0'
+		losses out > two
+		ok ".. with losses within 1e-3" near
+	done
+	ok ".. and the same model with offload" cmp split.$stage.none/model/model.safetensors split.$stage.optimizer/model/model.safetensors
+done
 full=no
 ranked 4 full.yaml --out full.4 --json
 losses out > two

@@ -237,7 +237,7 @@ static void test_mesh__gradients_travel_as_the_settings_allow(void **state)
 	assert_non_null(strstr(err.text, "use communication_data_type: bf16"));
 }
 
-static void test_mesh__divided_states_stay_on_the_device(void **state)
+static void test_mesh__divided_states_may_be_on_the_host_and_travel_in_bf16(void **state)
 {
 	struct config c = config_of(1, 1, 4, 2);
 	struct error err = {0};
@@ -246,12 +246,16 @@ static void test_mesh__divided_states_stay_on_the_device(void **state)
 	(void)state;
 	c.training.offload = CONFIG_OFFLOAD_OPTIMIZER;
 	assert_int_equal(mesh_of(&m, &c, &err), STATUS_OK);
-	c.training.zero_stage = 1;
-	assert_int_equal(mesh_of(&m, &c, &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "offload: optimizer moves whole optimizer states, and zero_stage: 1"));
-	error_clear(&err);
-	c.place.ranks = 1; /* nothing is divided */
-	assert_int_equal(mesh_of(&m, &c, &err), STATUS_OK);
+	for (c.training.zero_stage = 1; c.training.zero_stage <= 3; c.training.zero_stage++) {
+		c.training.communication_data_type = CONFIG_COMMUNICATION_FP32;
+		c.training.master_weights = CONFIG_MASTER_FP32;
+		assert_int_equal(mesh_of(&m, &c, &err), STATUS_OK);
+		c.training.master_weights = CONFIG_MASTER_SPLIT; /* has gradients in BF16 */
+		assert_int_equal(mesh_of(&m, &c, &err), STATUS_BAD_INPUT);
+		error_clear(&err);
+		c.training.communication_data_type = CONFIG_COMMUNICATION_BF16;
+		assert_int_equal(mesh_of(&m, &c, &err), STATUS_OK);
+	}
 }
 
 static void test_mesh__too_few_rows_are_refused(void **state)
@@ -334,7 +338,7 @@ int main(void)
 		cmocka_unit_test(test_mesh__a_step_is_divided_as_the_settings_say),
 		cmocka_unit_test(test_mesh__what_does_not_divide_is_refused),
 		cmocka_unit_test(test_mesh__gradients_travel_as_the_settings_allow),
-		cmocka_unit_test(test_mesh__divided_states_stay_on_the_device),
+		cmocka_unit_test(test_mesh__divided_states_may_be_on_the_host_and_travel_in_bf16),
 		cmocka_unit_test(test_mesh__too_few_rows_are_refused),
 		cmocka_unit_test(test_comm__host_numbers_are_added_in_the_order_of_ranks),
 		cmocka_unit_test(test_comm__the_worst_status_is_that_of_all),

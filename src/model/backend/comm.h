@@ -32,8 +32,8 @@ struct comm_ops {
 	/* Sum over the ranks, in place; x [1, n] is F32, or on a GPU also BF16. All ranks get the same bits.
 	 * comm->travels BF16: what each rank sends is rounded, and the sum too. */
 	enum status (*all_reduce)(struct comm *, struct mat x, struct error *);
-	/* The sum over the ranks of each range to its rank, in place, with the bits of all_reduce; x [1, n]
-	 * is F32. The other elements are undefined afterwards. */
+	/* The sum over the ranks of each range to its rank, in place, with the bits of all_reduce; types as
+	 * there. The other elements are undefined afterwards. */
 	enum status (*reduce_scatter)(struct comm *, struct mat x, const size_t *border, struct error *);
 	/* The ranges of all ranks to all, in place; x [1, n] is of any type of whole bytes. */
 	enum status (*all_gather)(struct comm *, struct mat x, const size_t *border, struct error *);
@@ -54,7 +54,7 @@ struct comm_ops {
 struct comm {
 	const struct comm_ops *ops;
 	unsigned rank, size;
-	enum dtype travels; /* type of the numbers of an all_reduce between the ranks: F32 or BF16 */
+	enum dtype travels; /* type of the numbers of a sum between the ranks: F32 or BF16 */
 	int64_t layer; /* for the flight record of the next collective: its lowest layer; -1: all of them */
 	char library[128]; /* "Open MPI v4.1.4", "NCCL 2.28.9" */
 	struct comm_count count;

@@ -101,7 +101,7 @@ enum status divided_place(struct divided *d, const struct params *p, int64_t lay
 	if (!st)
 		st = make_borders(d, p, err);
 	if (!st && d->gradient)
-		st = place_memory(d->grad, &d->grad_ends, d, p, DTYPE_F32, MEM_GRADIENT,
+		st = place_memory(d->grad, &d->grad_ends, d, p, p->grad.dtype, MEM_GRADIENT,
 				  "gradient of a layer", back, err);
 	if (!st && weights)
 		st = place_memory(d->slot, &d->ends, d, p, back->dtype, MEM_SLOTS, "a layer's weights", back,
@@ -210,7 +210,8 @@ struct mat divided_weight(const struct divided *d, const struct params *p, const
 	return view_of(d, p, d->slot, &d->ends, param);
 }
 
-/* Copies the own range's elements in the part: from `flat` to the part's memory, or back. */
+/* Copies the own range's elements in the part: from `flat` to the part's memory, or back. *flat may be in
+ * host memory on the way back. */
 static enum status copy_own(const struct params *p, struct backend *back, const struct part *part,
 			    const struct mat *memory, const struct mat *flat, bool to_flat, struct error *err)
 {
@@ -224,6 +225,8 @@ static enum status copy_own(const struct params *p, struct backend *back, const 
 	there = params_cut(p, flat, first, last - first);
 	here = mat_cols(memory, (int64_t)(first - part->first), (int64_t)(last - first));
 	here.ld = here.cols;
+	if (to_flat && flat == &p->master && params_state_offloaded(p, PARAMS_STATE_master))
+		return back->ops->get(back, here, there.data, err);
 	return to_flat ? back->ops->convert(back, here, there, err)
 		       : back->ops->convert(back, there, here, err);
 }
@@ -339,7 +342,8 @@ static enum status gather_part(struct model *m, struct backend *back, int64_t nu
 	const struct divided *d = &m->divided;
 	const struct part part = part_of(d, &m->params, number);
 	const struct mat memory = memory_of(d, d->slot, &d->ends, &part, number);
-	enum status st = copy_own(&m->params, back, &part, &memory, &m->params.master, false, err);
+	const struct mat *own = m->params.live.rows ? &m->params.live : &m->params.master;
+	enum status st = copy_own(&m->params, back, &part, &memory, own, false, err);
 
 	if (st || !d->comm || part.first == part.last)
 		return st;
@@ -427,7 +431,9 @@ static enum status take_loaded(struct model *m, struct backend *back, int64_t nu
 
 	if (part.first == part.last)
 		return STATUS_OK;
-	if (p->live.rows)
+	if (p->shards.live && p->live.rows)
+		st = copy_own(p, back, &part, &memory, &p->live, true, err);
+	else if (p->live.rows)
 		st = back->ops->convert(back, memory,
 					params_cut(p, &p->live, part.first, part.last - part.first), err);
 	return st ? st : copy_own(p, back, &part, &memory, &p->master, true, err);

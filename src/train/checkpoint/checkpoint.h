@@ -117,5 +117,7 @@ enum status checkpoint_writer_wait(struct checkpoint_writer *w, struct error *er
 /* Waits until the last checkpoint has copied its parameters. It reports no error; checkpoint_writer_wait
  * does. */
 void checkpoint_writer_taken(struct checkpoint_writer *w);
+/* The same until the thread has nothing left to write, on several ranks of this rank's shard. */
+void checkpoint_writer_written(struct checkpoint_writer *w);
 void checkpoint_writer_free(struct checkpoint_writer *w); /* waits for the last checkpoint; NULL-safe */
 #endif

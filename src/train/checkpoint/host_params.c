@@ -56,10 +56,18 @@ static uint64_t complete_bytes(const struct params *p)
 	return bytes;
 }
 
-/* Rank 0 has room for complete states. */
+/* Complete states, all of which rank 0 has room for. */
+static struct params collected_states(const struct params *p)
+{
+	struct params whole = params_whole(p);
+
+	whole.offloaded = false;
+	return whole;
+}
+
 static uint64_t collected_bytes(const struct params *p)
 {
-	const struct params whole = params_whole(p);
+	const struct params whole = collected_states(p);
 
 	return p->shards.rank ? 0 : complete_bytes(&whole);
 }
@@ -121,7 +129,7 @@ static void place_divided(struct host_params *m, const struct params *p, const s
 
 static void place_collected(struct host_params *m, const struct params *p)
 {
-	m->params = params_whole(p);
+	m->params = collected_states(p);
 	if (m->memory)
 		point(&m->params, m->memory);
 	m->taken = m->params;
@@ -163,7 +171,7 @@ uint64_t host_params_whole_bytes(const struct params *whole)
 enum status host_params_create_whole(struct host_params *m, const struct params *whole, bool first,
 				     struct error *err)
 {
-	*m = (struct host_params){.params = *whole, .copies = true, .takes_all = true, .divided = true};
+	*m = (struct host_params){.params = *whole, .copies = true, .takes_all = true, .collected = true};
 	if (first)
 		m->memory = large_pages(complete_bytes(whole));
 	if (first && !m->memory)
@@ -270,12 +278,14 @@ enum status host_params_take(struct host_params *m, const struct params *p, stru
 
 enum status host_params_put_live(const struct params *p, struct backend *back, struct error *err)
 {
+	const size_t begin = params_begin(p), count = params_end(p) - begin;
+	const struct mat room = params_cut(p, &p->grad, begin, count);
 	enum status st;
 
 	if (!params_state_offloaded(p, PARAMS_STATE_master))
 		return STATUS_OK;
-	st = back->ops->put(back, p->grad, p->master.data, err);
-	return st ? st : back->ops->convert(back, p->grad, p->live, err);
+	st = back->ops->put(back, room, p->master.data, err);
+	return st ? st : back->ops->convert(back, room, params_cut(p, &p->live, begin, count), err);
 }
 
 enum status host_params_put(const struct host_params *m, const struct params *p, struct backend *back,

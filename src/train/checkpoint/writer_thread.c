@@ -53,6 +53,14 @@ void checkpoint_writer_taken(struct checkpoint_writer *w)
 	pthread_mutex_unlock(&w->lock);
 }
 
+void checkpoint_writer_written(struct checkpoint_writer *w)
+{
+	pthread_mutex_lock(&w->lock);
+	while (w->running && !w->idle)
+		pthread_cond_wait(&w->changed, &w->lock);
+	pthread_mutex_unlock(&w->lock);
+}
+
 bool checkpoint_writer_idle(struct checkpoint_writer *w)
 {
 	bool idle;

@@ -115,6 +115,12 @@ static uint64_t copies_bytes(const struct stepper *planned, const struct config 
 	return host_params_bytes(p, planned->back.kind == BACKEND_GPU, c->place.ranks > 1 ? &part : NULL);
 }
 
+/* One has all ranks. Tensor parallel adds one for the ranks of each axis. */
+static uint64_t communicators(const struct config *c)
+{
+	return c->training.tensor_parallel_size <= 1 ? 1 : mesh_copies(c) > 1 ? 3 : 2;
+}
+
 void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const struct config *c)
 {
 	const struct config_data *d = &c->data;
@@ -142,7 +148,8 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 		m->host_bytes += m->outside[i];
 	if (m->gpu) {
 		m->outside[MEMORY_LIBRARIES] = libraries_bytes(planned, c);
-		m->outside[MEMORY_NCCL] = c->place.ranks > 1 ? comm_nccl_bytes(mesh_travels(c)) : 0;
+		m->outside[MEMORY_NCCL] =
+			c->place.ranks > 1 ? communicators(c) * comm_nccl_bytes(mesh_travels(c)) : 0;
 		m->bytes += m->outside[MEMORY_LIBRARIES] + m->outside[MEMORY_NCCL];
 	} else {
 		m->host_bytes += m->arena_bytes;

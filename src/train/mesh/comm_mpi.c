@@ -40,7 +40,7 @@ struct task {
 	void *data;
 	const void *mine;	  /* GATHER */
 	size_t count;		  /* numbers (F32) or bytes */
-	bool bf16;		  /* SUM: the type that travels */
+	bool bf16;		  /* SUM, SCATTER: the type that travels */
 	const size_t *border;	  /* SCATTER, COLLECT: [ranks + 1] numbers */
 	size_t width;		  /* COLLECT: bytes of a number */
 	uint32_t type;		  /* enum dtype + 1; 0: bytes of the host */
@@ -149,28 +149,61 @@ static size_t longest_of(const struct comm_mpi *m, const size_t *border)
 	return most;
 }
 
-/* Numbers [at, at + block) of every range: an all-to-all brings those of this rank's range. */
-static enum status scatter_piece(struct comm_mpi *m, float *x, const size_t *border, size_t at, size_t block,
+/* A block for each rank: numbers [at, at + block) of its range, in the type that travels. */
+static void fill_blocks(struct comm_mpi *m, const struct task *t, size_t at, size_t block)
+{
+	const size_t width = t->bf16 ? sizeof(uint16_t) : sizeof(float);
+	const float *x = t->data;
+
+	memset(m->send, 0, block * m->size * width);
+	for (unsigned r = 0; r < m->size; r++) {
+		const size_t length = range_of(t->border, r), rest = length > at ? length - at : 0,
+			     count = rest < block ? rest : block;
+
+		if (!count)
+			continue;
+		if (t->bf16)
+			dtype_pack(DTYPE_BF16, x + t->border[r] + at, (uint16_t *)m->send + r * block, count);
+		else
+			memcpy(m->send + r * block, x + t->border[r] + at, count * width);
+	}
+}
+
+/* An all-to-all of the blocks. The sum of those that came is the first one of m->receive; in BF16 it is
+ * rounded as in an all-reduce, which sends it on. */
+static enum status add_blocks(struct comm_mpi *m, bool bf16, size_t block, struct error *err)
+{
+	uint16_t *const send = (uint16_t *)m->send, *const came = send + block * m->size;
+	enum status st =
+		bf16 ? call(m, MPI_PLUGIN_ALL_TO_ALL, MPI_PLUGIN_U8, send, came, block * sizeof(*send), 0,
+			    err)
+		     : call(m, MPI_PLUGIN_ALL_TO_ALL, MPI_PLUGIN_F32, m->send, m->receive, block, 0, err);
+
+	if (st)
+		return st;
+	if (bf16)
+		dtype_unpack(DTYPE_BF16, came, m->receive, block * m->size);
+	tree_sum_blocks(m->receive, m->size, block);
+	if (bf16) {
+		dtype_pack(DTYPE_BF16, m->receive, send, block);
+		dtype_unpack(DTYPE_BF16, send, m->receive, block);
+	}
+	return STATUS_OK;
+}
+
+/* Adds numbers [at, at + block) of every range, for the rank of the range. */
+static enum status scatter_piece(struct comm_mpi *m, const struct task *t, size_t at, size_t block,
 				 struct error *err)
 {
-	const unsigned size = m->size, own = m->rank;
+	const size_t length = range_of(t->border, m->rank), rest = length > at ? length - at : 0;
 	enum status st;
 
-	memset(m->send, 0, block * size * sizeof(*x));
-	for (unsigned r = 0; r < size; r++) {
-		const size_t count = range_of(border, r), rest = count > at ? count - at : 0;
-
-		if (rest)
-			memcpy(m->send + r * block, x + border[r] + at,
-			       (rest < block ? rest : block) * sizeof(*x));
-	}
-	st = call(m, MPI_PLUGIN_ALL_TO_ALL, MPI_PLUGIN_F32, m->send, m->receive, block, 0, err);
-	if (st || range_of(border, own) <= at)
-		return st;
-	tree_sum_blocks(m->receive, size, block);
-	memcpy(x + border[own] + at, m->receive,
-	       (range_of(border, own) - at < block ? range_of(border, own) - at : block) * sizeof(*x));
-	return STATUS_OK;
+	fill_blocks(m, t, at, block);
+	st = add_blocks(m, t->bf16, block, err);
+	if (!st && rest)
+		memcpy((float *)t->data + t->border[m->rank] + at, m->receive,
+		       (rest < block ? rest : block) * sizeof(float));
+	return st;
 }
 
 /* Blocks of an all-to-all are equal. If the ranges are so unequal that padding costs more than a sum for all
@@ -184,7 +217,7 @@ static enum status scatter(struct comm_mpi *m, const struct task *t, struct erro
 		return sum(m, t, err);
 	for (size_t at = 0, n; at < longest && !st; at += n) {
 		n = longest - at < piece ? longest - at : piece;
-		st = scatter_piece(m, t->data, t->border, at, n, err);
+		st = scatter_piece(m, t, at, n, err);
 	}
 	return st;
 }
@@ -354,8 +387,8 @@ static uint64_t bytes_of(const struct task *t)
 {
 	switch (t->kind) {
 	case TASK_SUM:
-		return t->count * (t->bf16 ? sizeof(uint16_t) : sizeof(float));
 	case TASK_SCATTER:
+		return t->count * (t->bf16 ? sizeof(uint16_t) : sizeof(float));
 	case TASK_BROADCAST:
 		return t->count * sizeof(float);
 	case TASK_COLLECT:
@@ -411,7 +444,7 @@ static enum status begin(struct comm *c, enum task_kind kind, const struct mat *
 	const struct task t = {.kind = kind,
 			       .data = x->data,
 			       .count = (size_t)(x->rows * x->cols),
-			       .bf16 = kind == TASK_SUM && c->travels == DTYPE_BF16,
+			       .bf16 = (kind == TASK_SUM || kind == TASK_SCATTER) && c->travels == DTYPE_BF16,
 			       .border = border,
 			       .width = dtype_bytes(x->dtype, 1),
 			       .type = (uint32_t)x->dtype + 1,

@@ -30,6 +30,10 @@ struct comm_nccl {
 	bool marked;		     /* `from` is recorded, after the last work before a collective */
 	bool timed;		     /* both were recorded and not read yet */
 	gpu_ptr rounded;	     /* [PIECE] BF16; 0: numbers travel as they are */
+	/* A group of ranks: the communication of all. Its collectives run on the back end's own stream, in
+	 * the order of the computation. So never two communicators of a GPU are at work at once. */
+	struct comm_nccl *all;
+	struct comm_members members;
 };
 
 static struct comm_nccl *nccl_of(struct comm *c)
@@ -51,6 +55,32 @@ static enum status compare(struct comm_nccl *n, enum team_flight_kind kind, uint
 	return collective_table_enter(n->table, &c, err);
 }
 
+/* The flight record compares the counts of all ranks, so it has only the collectives that all of them make.
+ */
+static bool is_recorded(const struct comm_nccl *n)
+{
+	return !n->all || n->comm.size == n->team->size;
+}
+
+static void record(struct comm_nccl *n, enum team_flight_kind kind, uint64_t bytes)
+{
+	if (!is_recorded(n))
+		return;
+	team_flight_ask(n->team->board, kind, bytes, (int32_t)n->comm.layer);
+	team_flight_begin(n->team->board);
+	n->all->enqueued++;
+}
+
+static struct gpu_stream *stream_of(const struct comm_nccl *n)
+{
+	return n->all ? gpu_backend_stream(n->back) : n->stream;
+}
+
+static ncclDataType_t type_of(const struct mat *x)
+{
+	return x->dtype == DTYPE_BF16 ? ncclBfloat16 : ncclFloat32;
+}
+
 /* Lets the collective begin after the back end's work so far. `travels`: the type that the ranks exchange. */
 static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype travels,
 			 enum team_flight_kind kind, struct error *err)
@@ -60,6 +90,12 @@ static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype tr
 
 	if ((x->dtype != DTYPE_F32 && x->dtype != DTYPE_BF16) || x->rows != 1)
 		return error_set(err, STATUS_BUG, "collectives take one row of F32 or BF16");
+	if (n->all) {
+		n->comm.count.calls++;
+		n->comm.count.bytes += (double)bytes;
+		record(n, kind, bytes);
+		return STATUS_OK;
+	}
 	team_flight_ask(n->team->board, kind, bytes, (int32_t)n->comm.layer);
 	/* The host may wait for another rank in the comparison, while the device has nothing to do. */
 	st = gpu_event_record(n->from, gpu_backend_stream(n->back), err);
@@ -80,7 +116,7 @@ static enum status sum(struct comm_nccl *n, void *x, int64_t count, ncclDataType
 {
 	return check(n,
 		     team_nccl_table(n->team)->all_reduce(x, x, (size_t)count, type, ncclSum, n->ranks->comm,
-							  gpu_stream_raw(n->stream)),
+							  gpu_stream_raw(stream_of(n))),
 		     "ncclAllReduce", err);
 }
 
@@ -115,8 +151,7 @@ static enum status nccl_all_reduce(struct comm *c, struct mat x, struct error *e
 
 	if (st)
 		return st;
-	return rounds ? sum_rounded(n, x, err)
-		      : sum(n, x.data, x.cols, x.dtype == DTYPE_BF16 ? ncclBfloat16 : ncclFloat32, err);
+	return rounds ? sum_rounded(n, x, err) : sum(n, x.data, x.cols, type_of(&x), err);
 }
 
 static enum status nccl_broadcast(struct comm *c, struct mat x, struct error *err)
@@ -127,9 +162,8 @@ static enum status nccl_broadcast(struct comm *c, struct mat x, struct error *er
 
 	return st ? st
 		  : check(n,
-			  call->broadcast(x.data, x.data, (size_t)x.cols,
-					  x.dtype == DTYPE_BF16 ? ncclBfloat16 : ncclFloat32, 0,
-					  n->ranks->comm, gpu_stream_raw(n->stream)),
+			  call->broadcast(x.data, x.data, (size_t)x.cols, type_of(&x), 0, n->ranks->comm,
+					  gpu_stream_raw(stream_of(n))),
 			  "ncclBroadcast", err);
 }
 
@@ -142,38 +176,95 @@ static bool is_equal(const struct comm *c, const size_t *border, size_t length)
 	return true;
 }
 
-/* One reduction for each range that has elements, as one group. */
-static enum status reduce_each(const struct comm_nccl *n, float *x, const size_t *border, struct error *err)
+/* The part of rank r's range that lies in elements [at, at + count), counted from `at`. */
+struct piece {
+	size_t first, count;
+};
+static struct piece piece_of(const size_t *border, unsigned r, size_t at, size_t count)
+{
+	const size_t from = border[r] > at ? border[r] - at : 0,
+		     to = border[r + 1] > at ? border[r + 1] - at : 0;
+	const size_t first = from < count ? from : count, last = to < count ? to : count;
+
+	return (struct piece){first, last - first};
+}
+
+/* One reduction for each range that has elements in x, as one group. x is elements [at, ..) of the vector. */
+static enum status reduce_each(const struct comm_nccl *n, const struct mat *x, const size_t *border,
+			       size_t at, struct error *err)
 {
 	const struct nccl *call = team_nccl_table(n->team);
 	enum status st = check(n, call->group_start(), "ncclGroupStart", err), last;
 
 	if (st)
 		return st;
-	for (unsigned r = 0; r < n->comm.size && !st; r++)
-		if (border[r + 1] > border[r])
+	for (unsigned r = 0; r < n->comm.size && !st; r++) {
+		const struct piece p = piece_of(border, r, at, (size_t)x->cols);
+		char *data = (char *)x->data + dtype_bytes(x->dtype, p.first);
+
+		if (p.count)
 			st = check(n,
-				   call->reduce(x + border[r], x + border[r], border[r + 1] - border[r],
-						ncclFloat32, ncclSum, (int)r, n->ranks->comm,
-						gpu_stream_raw(n->stream)),
+				   call->reduce(data, data, p.count, type_of(x), ncclSum, (int)r,
+						n->ranks->comm, gpu_stream_raw(stream_of(n))),
 				   "ncclReduce", err);
+	}
 	last = check(n, call->group_end(), "ncclGroupEnd", st ? NULL : err);
 	return st ? st : last;
+}
+
+/* Elements [first, first + count) of one row. */
+static struct mat cut(const struct mat *x, size_t first, size_t count)
+{
+	struct mat part = *x;
+
+	part.data = (char *)x->data + dtype_bytes(x->dtype, first);
+	part.cols = part.ld = (int64_t)count;
+	return part;
+}
+
+/* Adds F32 numbers rounded to BF16, piece by piece, each range for its rank. */
+static enum status scatter_rounded(struct comm_nccl *n, const struct mat *x, const size_t *border,
+				   struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (size_t at = 0, count; at < (size_t)x->cols && !st; at += count) {
+		struct mat piece, rounded;
+		struct piece own;
+
+		count = (size_t)x->cols - at < PIECE ? (size_t)x->cols - at : PIECE;
+		piece = rounded = cut(x, at, count);
+		rounded.data = (void *)(uintptr_t)n->rounded;
+		rounded.dtype = DTYPE_BF16;
+		own = piece_of(border, n->comm.rank, at, count);
+		st = gpu_backend_convert(n->back, piece, rounded, n->stream, err);
+		if (!st)
+			st = reduce_each(n, &rounded, border, at, err);
+		if (!st && own.count)
+			st = gpu_backend_convert(n->back, cut(&rounded, own.first, own.count),
+						 cut(&piece, own.first, own.count), n->stream, err);
+	}
+	return st;
 }
 
 static enum status nccl_reduce_scatter(struct comm *c, struct mat x, const size_t *border, struct error *err)
 {
 	struct comm_nccl *n = nccl_of(c);
-	const struct nccl *call = team_nccl_table(n->team);
+	const bool rounds = x.dtype == DTYPE_F32 && n->rounded;
 	const size_t own = border[c->rank + 1] - border[c->rank];
-	float *data = x.data;
-	enum status st = begin(n, &x, x.dtype, TEAM_FLIGHT_REDUCE_SCATTER, err);
+	enum status st = begin(n, &x, rounds ? DTYPE_BF16 : x.dtype,
+			       n->all ? TEAM_FLIGHT_ACTIVATIONS_SUM : TEAM_FLIGHT_REDUCE_SCATTER, err);
 
-	if (st || !is_equal(c, border, own))
-		return st ? st : reduce_each(n, data, border, err);
+	if (st)
+		return st;
+	if (rounds)
+		return scatter_rounded(n, &x, border, err);
+	if (!is_equal(c, border, own))
+		return reduce_each(n, &x, border, 0, err);
 	return check(n,
-		     call->reduce_scatter(data, data + border[c->rank], own, ncclFloat32, ncclSum,
-					  n->ranks->comm, gpu_stream_raw(n->stream)),
+		     team_nccl_table(n->team)->reduce_scatter(x.data, cut(&x, border[c->rank], own).data, own,
+							      type_of(&x), ncclSum, n->ranks->comm,
+							      gpu_stream_raw(stream_of(n))),
 		     "ncclReduceScatter", err);
 }
 
@@ -190,7 +281,7 @@ static enum status broadcast_each(const struct comm_nccl *n, uint8_t *x, size_t 
 			st = check(n,
 				   call->broadcast(x + border[r] * width, x + border[r] * width,
 						   (border[r + 1] - border[r]) * width, ncclInt8, (int)r,
-						   n->ranks->comm, gpu_stream_raw(n->stream)),
+						   n->ranks->comm, gpu_stream_raw(stream_of(n))),
 				   "ncclBroadcast", err);
 	last = check(n, call->group_end(), "ncclGroupEnd", st ? NULL : err);
 	return st ? st : last;
@@ -202,13 +293,14 @@ static enum status nccl_all_gather(struct comm *c, struct mat x, const size_t *b
 	const struct nccl *call = team_nccl_table(n->team);
 	const size_t own = border[c->rank + 1] - border[c->rank], width = dtype_bytes(x.dtype, 1);
 	uint8_t *data = x.data;
-	enum status st = begin(n, &x, x.dtype, TEAM_FLIGHT_ALL_GATHER, err);
+	enum status st =
+		begin(n, &x, x.dtype, n->all ? TEAM_FLIGHT_ACTIVATIONS : TEAM_FLIGHT_ALL_GATHER, err);
 
 	if (st || !is_equal(c, border, own))
 		return st ? st : broadcast_each(n, data, width, border, err);
 	return check(n,
 		     call->all_gather(data + border[c->rank] * width, data, own * width, ncclInt8,
-				      n->ranks->comm, gpu_stream_raw(n->stream)),
+				      n->ranks->comm, gpu_stream_raw(stream_of(n))),
 		     "ncclAllGather", err);
 }
 
@@ -216,7 +308,11 @@ static enum status nccl_wait(struct comm *c, struct error *err)
 {
 	struct comm_nccl *n = nccl_of(c);
 	struct gpu_stream *work = gpu_backend_stream(n->back);
-	enum status st = gpu_event_record(n->done, n->stream, err);
+	enum status st;
+
+	if (n->all)
+		return STATUS_OK;
+	st = gpu_event_record(n->done, n->stream, err);
 
 	if (!st && !n->marked)
 		st = gpu_event_record(n->from, work, err);
@@ -361,4 +457,70 @@ enum status comm_nccl_device(struct comm *c, struct backend *back, struct error 
 		st = gpu_alloc(d, &n->rounded, dtype_bytes(DTYPE_BF16, PIECE), err);
 	st = team_agree(n->team, st, err);
 	return st ? st : team_nccl_comm(n->team, &spec, &n->ranks, err);
+}
+
+/* -- groups -- */
+
+/* Host numbers pass the connections of all ranks, which call this together. */
+static enum status group_gather(struct comm *c, const void *mine, size_t size, void *all, struct error *err)
+{
+	struct comm_nccl *n = nccl_of(c);
+	uint8_t *everyone = malloc(size * n->team->size);
+	enum status st =
+		everyone ? STATUS_OK : error_errno(err, ENOMEM, "figures of %u ranks", n->team->size);
+
+	if (!st)
+		st = n->all->comm.ops->gather(&n->all->comm, mine, size, everyone, err);
+	for (unsigned i = 0; !st && i < c->size; i++)
+		memcpy((uint8_t *)all + i * size,
+		       everyone + (n->members.first + i * n->members.stride) * size, size);
+	free(everyone);
+	return st;
+}
+
+/* The communicator lives as long as the team. */
+static void group_close(struct comm *c)
+{
+	free(nccl_of(c));
+}
+
+static const struct comm_ops group_ops = {
+	.name = "NCCL",
+	.all_reduce = nccl_all_reduce,
+	.reduce_scatter = nccl_reduce_scatter,
+	.all_gather = nccl_all_gather,
+	.wait = nccl_wait,
+	.gather = group_gather,
+	.close = group_close,
+};
+
+enum status comm_nccl_group(struct comm **out, struct comm *all, const struct comm_members *members,
+			    struct error *err)
+{
+	struct comm_nccl *a = nccl_of(all), *n = calloc(1, sizeof(*n));
+	enum status st =
+		n ? STATUS_OK : error_errno(err, ENOMEM, "the communication of %u ranks", members->count);
+
+	*out = NULL;
+	st = team_agree(a->team, st, err);
+	if (st) {
+		free(n);
+		return st;
+	}
+	*n = (struct comm_nccl){
+		.comm = {.ops = &group_ops,
+			 .rank = (all->rank - members->first) / members->stride,
+			 .size = members->count,
+			 .layer = -1},
+		.team = a->team,
+		.back = a->back,
+		.all = a,
+		.members = *members,
+	};
+	st = team_nccl_group(a->team, members->first, members->stride, members->count, &n->ranks, err);
+	if (st)
+		free(n);
+	else
+		*out = &n->comm;
+	return st;
 }

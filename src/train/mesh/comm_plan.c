@@ -44,14 +44,25 @@ static enum status plan_all_reduce(struct comm *c, struct mat x, struct error *e
 }
 
 /* A range passes all links of the ring but the one that leads away from its rank, or to it. */
-static enum status count_ranges(struct comm *c, struct mat x, const size_t *border, struct error *err)
+static enum status count_ranges(struct comm *c, const struct mat *x, const size_t *border, enum dtype type)
 {
-	size_t least = (size_t)x.cols;
+	size_t least = (size_t)x->cols;
 
-	(void)err;
 	for (unsigned r = 0; r < c->size; r++)
 		least = border[r + 1] - border[r] < least ? border[r + 1] - border[r] : least;
-	return count(c, &x, x.dtype, x.cols ? 1 - (double)least / (double)x.cols : 0);
+	return count(c, x, type, x->cols ? 1 - (double)least / (double)x->cols : 0);
+}
+
+static enum status plan_reduce_scatter(struct comm *c, struct mat x, const size_t *border, struct error *err)
+{
+	(void)err;
+	return count_ranges(c, &x, border, c->travels);
+}
+
+static enum status plan_all_gather(struct comm *c, struct mat x, const size_t *border, struct error *err)
+{
+	(void)err;
+	return count_ranges(c, &x, border, x.dtype);
 }
 
 static enum status plan_broadcast(struct comm *c, struct mat x, struct error *err)
@@ -89,8 +100,8 @@ static void plan_close(struct comm *c)
 static const struct comm_ops plan_ops = {
 	.name = "plan",
 	.all_reduce = plan_all_reduce,
-	.reduce_scatter = count_ranges,
-	.all_gather = count_ranges,
+	.reduce_scatter = plan_reduce_scatter,
+	.all_gather = plan_all_gather,
 	.broadcast = plan_broadcast,
 	.wait = plan_wait,
 	.gather = plan_gather,

@@ -19,18 +19,6 @@ static enum status check_sum(const struct config *c, unsigned size, struct error
 			"training: master_weights: %s has gradients in BF16, but %u ranks add their gradients in "
 			"float32; use communication_data_type: bf16, master_weights: fp32 or one rank",
 			config_master_name(t->master_weights), size);
-	if (size > 1 && bf16 && t->zero_stage)
-		return error_set(
-			err, STATUS_BAD_INPUT,
-			"training: zero_stage: %u adds gradients in float32, so communication_data_type: bf16 and "
-			"the master_weights that need it are not supported with it; use fp32, or zero_stage: 0",
-			t->zero_stage);
-	if (size > 1 && t->offload && t->zero_stage)
-		return error_set(
-			err, STATUS_BAD_INPUT,
-			"training: offload: optimizer moves whole optimizer states, and zero_stage: %u divides them "
-			"between %u ranks; use offload: none, or zero_stage: 0",
-			t->zero_stage, size);
 	/* the device of `auto` is not known yet, and GPU ranks have no tree */
 	if (bf16 && t->deterministic && t->device == CONFIG_DEVICE_CPU)
 		return error_set(

@@ -63,6 +63,7 @@ struct division {
 	uint8_t *range;	 /* this rank's range in host memory; owned */
 	size_t *border;	 /* [ranks + 1], in bytes; owned */
 	bool is_divided; /* false: each rank has it complete */
+	bool on_host;	 /* the rank's range is in host memory */
 };
 
 static void division_release(struct division *d)
@@ -82,6 +83,7 @@ static enum status division_make(struct division *d, struct train *t, enum param
 	*d = (struct division){.which = which,
 			       .own = *params_state(own, which),
 			       .whole = t->host_params.memory ? all->data : NULL,
+			       .on_host = params_state_offloaded(own, which),
 			       .is_divided = which != PARAMS_STATE_master || own->shards.master};
 	d->border = calloc((size_t)t->comm->size + 1, sizeof(*d->border));
 	if (!d->border)
@@ -99,7 +101,9 @@ static enum status collect(struct division *d, struct train *t, struct error *er
 
 	if (!d->is_divided)
 		return d->whole ? back->ops->get(back, d->own, d->whole, err) : STATUS_OK;
-	if (d->own.cols)
+	if (d->on_host)
+		memcpy(d->range, d->own.data, dtype_bytes(d->own.dtype, (uint64_t)d->own.cols));
+	else if (d->own.cols)
 		st = back->ops->get(back, d->own, d->range, err);
 	return st ? st : comm_collect(t->comm, d->range, d->whole, d->border, err);
 }
@@ -130,7 +134,11 @@ static enum status divide(struct division *d, struct train *t, struct error *err
 		take(d, c->rank, piece, at, n);
 	}
 	free(piece);
-	return st || !d->own.cols ? st : t->stepper.back.ops->put(&t->stepper.back, d->own, d->range, err);
+	if (!st && d->on_host)
+		memcpy(d->own.data, d->range, dtype_bytes(d->own.dtype, (uint64_t)d->own.cols));
+	return st || !d->own.cols || d->on_host
+		       ? st
+		       : t->stepper.back.ops->put(&t->stepper.back, d->own, d->range, err);
 }
 
 static enum status each_state(struct train *t,
@@ -161,10 +169,17 @@ enum status run_collect(struct train *t, struct error *err)
 	st = checkpoint_writer_wait(t->writer, err); /* it reads the same memory */
 	if (!st && t->mesh.tensor > 1)
 		return run_split_collect(t, err);
+	if (!st && t->stepper.model->params.offloaded)
+		st = t->stepper.back.ops->lane_wait(&t->stepper.back, LANE_STATES, err);
 	return st ? st : each_state(t, collect, err);
 }
 
 enum status run_divide(struct train *t, struct error *err)
 {
-	return t->mesh.tensor > 1 ? run_split_divide(t, err) : each_state(t, divide, err);
+	enum status st;
+
+	if (t->mesh.tensor > 1)
+		return run_split_divide(t, err);
+	st = each_state(t, divide, err);
+	return st ? st : host_params_put_live(&t->stepper.model->params, &t->stepper.back, err);
 }

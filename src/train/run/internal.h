@@ -115,6 +115,8 @@ json_t *run_cached(struct train *t);
 enum status run_emit_chosen(struct train *t, struct error *err);
 /* Starts to write a checkpoint of the current state. `wait`: returns only when it is on the disk (save.c). */
 enum status run_save(struct train *t, bool wait, struct error *err);
+/* Waits until the checkpoint that is being written no longer reads what the optimizer changes. */
+enum status run_free_states(struct train *t, struct error *err);
 /* UNAVAILABLE: the run directory was removed or is not writable. If the directory was moved, t->dir becomes
  * its new path. */
 enum status run_check_directory(struct train *t, struct error *err);

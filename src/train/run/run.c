@@ -101,7 +101,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		t->stepper.last = i + 1 == f->size.micro_batches;
 		t->stepper.rate = f->rate;
 		if (!st && t->stepper.last && stepper_updates_early(&t->stepper))
-			st = checkpoint_writer_wait(t->writer, err);
+			st = run_free_states(t, err);
 		if (!st)
 			st = stepper_micro(&t->stepper, b, step, f->size.targets, &f->part, err);
 		note_work(t, false);
@@ -113,10 +113,8 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	if (!st)
 		st = prefetch_next_step(t, &f->wait_s, err);
 	t1 = clock_now_s();
-	if (!st && t->host_params.lent) /* the writer reads the parameters that the optimizer changes next */
-		st = checkpoint_writer_wait(t->writer, err);
-	else if (!st)
-		checkpoint_writer_taken(t->writer);
+	if (!st)
+		st = run_free_states(t, err);
 	f->save_s = clock_now_s() - t1;
 	t1 += f->save_s;
 	if (!st && f->size.targets)

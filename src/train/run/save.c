@@ -79,6 +79,17 @@ static enum status take_parameters(void *arg, struct error *err)
 	return host_params_take(&t->host_params, &t->stepper.model->params, &t->stepper.back, err);
 }
 
+enum status run_free_states(struct train *t, struct error *err)
+{
+	if (!t->host_params.lent)
+		checkpoint_writer_taken(t->writer);
+	else if (t->saving.pending) /* the thread's report is for run_save_join */
+		checkpoint_writer_written(t->writer);
+	else
+		return checkpoint_writer_wait(t->writer, err);
+	return STATUS_OK;
+}
+
 struct checkpoint_source run_source(struct train *t, const json_t *state)
 {
 	return (struct checkpoint_source){.run = t->dir,

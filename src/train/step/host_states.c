@@ -129,7 +129,7 @@ enum status host_states_create(struct host_states *h, struct params *p, struct a
 	h->params = p;
 	h->by_layer = by_layer;
 	st = by_layer ? cut_layers(h, layers, most > least ? most : least, err)
-		      : cut(h, 0, p->length, most > least ? most : least, -1, err);
+		      : cut(h, params_begin(p), params_end(p), most > least ? most : least, -1, err);
 	return st ? st : place_slots(h, a, err);
 }
 
@@ -168,7 +168,8 @@ static enum status copy(const struct host_states *h, struct backend *back, size_
 
 		if (!b->part[i].count)
 			continue;
-		host = mat_cols(params_state(h->params, (enum params_state)i), (int64_t)b->part[i].first,
+		host = mat_cols(params_state(h->params, (enum params_state)i),
+				(int64_t)(b->part[i].first - params_first(h->params, (enum params_state)i)),
 				(int64_t)b->part[i].count);
 		host.ld = host.cols;
 		parts[all.count++] = (struct lane_copy){.device = in_slot(h, bucket, i), .host = host};
@@ -220,8 +221,7 @@ static enum status step_bucket(void *arg, struct error *err)
 	st = optimiser_range(g->o, g->back, h->params, &s, b->begin, b->end, g->a, err);
 	if (st || !b->part[PARAMS_STATE_master].count)
 		return st;
-	live = mat_cols(&h->params->live, (int64_t)b->begin, (int64_t)(b->end - b->begin));
-	live.ld = live.cols;
+	live = params_cut(h->params, &h->params->live, b->begin, b->end - b->begin);
 	return g->back->ops->convert(g->back, in_slot(h, h->stepped, PARAMS_STATE_master), live, err);
 }
 

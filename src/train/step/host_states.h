@@ -23,9 +23,9 @@ struct host_states {
 	struct mat slot[LANE_SLOTS][PARAMS_STATE_COUNT];
 };
 
-/* Cuts the flat vector into buckets of at most `bytes` of F32 and allocates the slots. by_layer: buckets of a
- * layer are stepped after its backward pass. No effect if no state is offloaded. Owner: caller,
- * host_states_release. */
+/* Cuts the own range of the flat vector into buckets of at most `bytes` of F32 and allocates the slots.
+ * by_layer: buckets of a layer are stepped after its backward pass. No effect if no state is offloaded.
+ * Owner: caller, host_states_release. */
 enum status host_states_create(struct host_states *h, struct params *p, struct arena *a, int64_t layers,
 			       double bytes, bool by_layer, struct error *err);
 void host_states_release(struct host_states *h);

@@ -184,7 +184,9 @@ static enum status place_tree(struct stepper *s, const struct config *c, struct 
 /* LoRA's gradient is small, so it is summed at once. A divided one is summed in each pass, layer by layer. */
 static enum status make_buckets(struct stepper *s, const struct config *c, struct error *err)
 {
-	const double bytes = s->model->full ? c->training.bucket_cap_mb * 0x1p20 : HUGE_VAL;
+	/* two communicators of a GPU are never at work at once (comm_nccl.c) */
+	const bool at_once = s->back.kind == BACKEND_GPU && split_is(&s->model->split);
+	const double bytes = s->model->full && !at_once ? c->training.bucket_cap_mb * 0x1p20 : HUGE_VAL;
 
 	return mesh_copies(c) > 1 && !s->model->divided.gradient
 		       ? buckets_make(&s->buckets, &s->model->params, s->model->shape.layers, bytes, err)
@@ -767,7 +769,7 @@ enum status stepper_gather(struct stepper *s, struct error *err)
 		return STATUS_OK;
 	if (s->model->divided.weights)
 		return divided_gather(s->model, &s->back, err);
-	if (has_live && count)
+	if (has_live && count && !params_state_offloaded(p, PARAMS_STATE_master)) /* else its update did */
 		st = s->back.ops->convert(&s->back, p->master, params_cut(p, &p->live, begin, count), err);
 	s->comm->layer = -1;
 	if (!st)
