@@ -26,10 +26,11 @@ struct train_loss_args {
 static_assert(sizeof(struct train_loss_args) == 64, "layout shared with nvcc");
 
 /*
- * The loss if ranks have parts of the vocabulary: this one ids first, first + 1, ..
- * train_loss_part: part[i] = (maximum, sum of exp(z - maximum), the target's z, or 0 if another rank has it).
- * train_loss_join: loss and gradient as train_cross_entropy, from the parts of all ranks, one rank's after
- * another's. Every target must be valid on one rank. Grid and threads: as above; no dynamic shared memory.
+ * The loss if ranks have parts of the vocabulary. This one has ids first, first + 1, ..
+ * train_loss_part: part[i] = (maximum, sum of exp(z - maximum), the target's z). The last is 0 if another
+ * rank has it. train_loss_join: loss and gradient as train_cross_entropy, from the parts of all ranks, one
+ * rank's after another's. Every target must be valid on one rank. Grid and threads: as above; no dynamic
+ * shared memory.
  */
 struct train_loss_part_args {
 	DEVICE_PTR(train_real) logits;	  /* (rows, vocab), ld */

@@ -115,7 +115,7 @@ static uint64_t copies_bytes(const struct stepper *planned, const struct config 
 	return host_params_bytes(p, planned->back.kind == BACKEND_GPU, c->place.ranks > 1 ? &part : NULL);
 }
 
-/* Of all ranks, and with tensor parallel of the ranks of each axis. */
+/* One has all ranks. Tensor parallel adds one for the ranks of each axis. */
 static uint64_t communicators(const struct config *c)
 {
 	return c->training.tensor_parallel_size <= 1 ? 1 : mesh_copies(c) > 1 ? 3 : 2;
