@@ -26,6 +26,7 @@ static void hash_run(struct training *t)
 	struct text words = {0};
 
 	as.training.zero_stage = 0;
+	as.training.dp_shard_size = 0;
 	as.training.offload = CONFIG_OFFLOAD_NONE;
 	as.training.gpus = 1;
 	config_write(&words, &as);

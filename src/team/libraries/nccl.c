@@ -92,7 +92,8 @@ enum status team_nccl_open(struct team *t, struct error *err)
 static struct team_comm *find(const struct team_nccl *n, const struct team_comm_spec *spec)
 {
 	for (struct team_comm *c = n->comms; c; c = c->next)
-		if (c->comm && c->spec.ctas == spec->ctas && !strcmp(c->spec.algorithm, spec->algorithm) &&
+		if (c->comm && c->spec.ctas == spec->ctas && c->spec.count == spec->count &&
+		    c->spec.stride == spec->stride && !strcmp(c->spec.algorithm, spec->algorithm) &&
 		    !strcmp(c->spec.protocol, spec->protocol))
 			return c;
 	return NULL;
@@ -128,6 +129,30 @@ static void unforce(struct forced *f)
 	}
 }
 
+/* The first rank of this rank's group. */
+static unsigned first_of(const struct team *t, const struct team_comm_spec *s)
+{
+	return s->count ? t->rank / (s->count * s->stride) * (s->count * s->stride) + t->rank % s->stride : 0;
+}
+
+/* The first rank of each group gives its number to the others of the group. */
+static enum status share_id(struct team *t, const struct team_comm *c, ncclUniqueId *id, struct error *err)
+{
+	ncclUniqueId *all;
+	enum status st;
+
+	if (!c->spec.count)
+		return team_share(t, id, sizeof(*id), err);
+	all = calloc(t->size, sizeof(*all));
+	st = team_agree(t, all ? STATUS_OK : error_errno(err, ENOMEM, "a communicator"), err);
+	if (!st)
+		st = team_gather(t, id, sizeof(*id), all, err);
+	if (!st)
+		*id = all[first_of(t, &c->spec)];
+	free(all);
+	return st;
+}
+
 static enum status init(struct team *t, struct team_comm *c, const ncclUniqueId *id, struct error *err)
 {
 	const struct nccl *n = &t->nccl->table;
@@ -139,7 +164,9 @@ static enum status init(struct team *t, struct team_comm *c, const ncclUniqueId 
 	if (c->spec.ctas)
 		config.minCTAs = config.maxCTAs = (int)c->spec.ctas;
 	team_at(t->board, TEAM_OP_INIT);
-	r = n->init(&c->comm, (int)t->size, *id, (int)t->rank, &config);
+	r = n->init(&c->comm, (int)(c->spec.count ? c->spec.count : t->size), *id,
+		    (int)(t->rank - first_of(t, &c->spec)) / (int)(c->spec.count ? c->spec.stride : 1),
+		    &config);
 	c->init_ms = (double)(clock_now_ns(clock_monotonic()) - t0) / 1e6;
 	if (r != ncclSuccess)
 		return nccl_check(n, r, NULL, "ncclCommInitRankConfig", err);
@@ -161,13 +188,13 @@ static enum status make(struct team *t, struct team_comm *c, struct error *err)
 	ncclUniqueId id = {{0}};
 	enum status st = STATUS_OK;
 
-	if (!t->rank)
+	if (t->rank == first_of(t, &c->spec))
 		st = nccl_check(n, n->unique_id(&id), NULL, "ncclGetUniqueId", err);
 	if (sets_environment(t))
 		force(&forced, &c->spec);
 	st = team_agree(t, st, err);
 	if (!st)
-		st = team_share(t, &id, sizeof(id), err);
+		st = share_id(t, c, &id, err);
 	if (!st)
 		st = init(t, c, &id, err);
 	st = team_agree(t, st, err); /* all ranks have read the environment */

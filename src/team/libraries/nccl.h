@@ -14,6 +14,9 @@
 struct team_comm_spec {
 	char algorithm[16], protocol[16]; /* NCCL_ALGO and NCCL_PROTO while it is made; "": NCCL's choice */
 	unsigned ctas;			  /* thread blocks; 0: NCCL's choice */
+	/* Groups of `count` ranks, each `stride` after the one before, in which every rank is in one; count
+	 * 0: all ranks. */
+	unsigned count, stride;
 };
 
 struct team_comm { /* borrowed; lives as long as the team */

@@ -89,14 +89,16 @@ static uint64_t libraries_bytes(const struct stepper *planned, const struct conf
 	return CONTEXT_BYTES + LIBRARY_BYTES + cudnn;
 }
 
+/* Ranks that hold equal ranges write a part each. */
 void host_part_of(struct host_part *part, const struct config *c, const struct params *p)
 {
+	const size_t first = params_begin(p), count = params_end(p) - first;
+	const unsigned ranks = c->place.ranks ? c->place.ranks : 1, divide = p->border ? p->shards.ranks : 1;
+
 	*part = (struct host_part){.first = !c->place.rank, .adapter = c->has_lora};
-	part->begin = params_begin(p);
-	part->end = params_end(p);
-	if (!p->border)
-		shard_range(&part->begin, &part->end, p->length, c->place.rank,
-			    c->place.ranks ? c->place.ranks : 1);
+	shard_range(&part->begin, &part->end, count, c->place.rank / divide, ranks / divide);
+	part->begin += first;
+	part->end += first;
 }
 
 /* Bytes of the host copies for checkpoints. Several ranks copy a shard each, if they share the run directory.
@@ -113,6 +115,15 @@ static uint64_t copies_bytes(const struct stepper *planned, const struct config 
 	}
 	host_part_of(&part, c, p);
 	return host_params_bytes(p, planned->back.kind == BACKEND_GPU, c->place.ranks > 1 ? &part : NULL);
+}
+
+/* Each communicator has buffers; shard groups need two more. */
+static uint64_t nccl_bytes(const struct config *c)
+{
+	const unsigned shard = c->training.zero_stage ? c->training.dp_shard_size : 0;
+	const uint64_t more = shard && shard < c->place.ranks ? 2 * comm_nccl_bytes(DTYPE_F32) : 0;
+
+	return c->place.ranks > 1 ? comm_nccl_bytes(mesh_travels(c)) + more : 0;
 }
 
 void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const struct config *c)
@@ -142,7 +153,7 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 		m->host_bytes += m->outside[i];
 	if (m->gpu) {
 		m->outside[MEMORY_LIBRARIES] = libraries_bytes(planned, c);
-		m->outside[MEMORY_NCCL] = c->place.ranks > 1 ? comm_nccl_bytes(mesh_travels(c)) : 0;
+		m->outside[MEMORY_NCCL] = nccl_bytes(c);
 		m->bytes += m->outside[MEMORY_LIBRARIES] + m->outside[MEMORY_NCCL];
 	} else {
 		m->host_bytes += m->arena_bytes;

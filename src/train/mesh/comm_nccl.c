@@ -30,6 +30,9 @@ struct comm_nccl {
 	bool marked;		     /* `from` is recorded, after the last work before a collective */
 	bool timed;		     /* both were recorded and not read yet */
 	gpu_ptr rounded;	     /* [PIECE] BF16; 0: numbers travel as they are */
+	/* A group of ranks: it uses stream, events and table of the communication of all ranks. */
+	struct comm_nccl *of;
+	struct comm_members members;
 };
 
 static struct comm_nccl *nccl_of(struct comm *c)
@@ -56,20 +59,23 @@ static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype tr
 			 enum team_flight_kind kind, struct error *err)
 {
 	const uint64_t bytes = dtype_bytes(travels, (uint64_t)x->cols);
+	/* ranks of one group have other ranges than those of the next */
+	const bool own_size = n->of && kind == TEAM_FLIGHT_ALL_REDUCE;
+	struct comm_nccl *all = n->of ? n->of : n;
 	enum status st;
 
 	if ((x->dtype != DTYPE_F32 && x->dtype != DTYPE_BF16) || x->rows != 1)
 		return error_set(err, STATUS_BUG, "collectives take one row of F32 or BF16");
 	team_flight_ask(n->team->board, kind, bytes, (int32_t)n->comm.layer);
 	/* The host may wait for another rank in the comparison, while the device has nothing to do. */
-	st = gpu_event_record(n->from, gpu_backend_stream(n->back), err);
-	n->marked = !st;
+	st = gpu_event_record(all->from, gpu_backend_stream(n->back), err);
+	all->marked = !st;
 	if (!st)
-		st = compare(n, kind, (uint32_t)travels + 1, bytes, err);
+		st = compare(n, kind, (uint32_t)travels + 1, own_size ? 0 : bytes, err);
 	if (st)
 		return st;
 	team_flight_begin(n->team->board);
-	n->enqueued++;
+	all->enqueued++;
 	n->comm.count.calls++;
 	n->comm.count.bytes += (double)bytes;
 	st = gpu_event_record(n->ready, gpu_backend_stream(n->back), err);
@@ -422,4 +428,76 @@ enum status comm_nccl_device(struct comm *c, struct backend *back, struct error 
 		st = gpu_alloc(d, &n->rounded, dtype_bytes(DTYPE_BF16, PIECE), err);
 	st = team_agree(n->team, st, err);
 	return st ? st : team_nccl_comm(n->team, &spec, &n->ranks, err);
+}
+
+/* -- groups -- */
+
+static enum status group_wait(struct comm *c, struct error *err)
+{
+	return nccl_wait(&nccl_of(c)->of->comm, err);
+}
+
+/* Through the connections of all ranks, which all call it in their groups. */
+static enum status group_gather(struct comm *c, const void *mine, size_t size, void *all, struct error *err)
+{
+	struct comm_nccl *g = nccl_of(c);
+	struct comm *ranks = &g->of->comm;
+	char *whole = malloc(size * ranks->size);
+	enum status st = comm_agree(
+		ranks, whole ? STATUS_OK : error_errno(err, ENOMEM, "figures of %u ranks", ranks->size), err);
+
+	if (!st)
+		st = nccl_gather(ranks, mine, size, whole, err);
+	for (unsigned i = 0; i < c->size && !st; i++)
+		memcpy((char *)all + i * size, whole + (g->members.first + i * g->members.stride) * size,
+		       size);
+	free(whole);
+	return st;
+}
+
+static void group_close(struct comm *c)
+{
+	free(nccl_of(c));
+}
+
+/* No caller shares bytes within a group. */
+static const struct comm_ops group_ops = {
+	.name = "NCCL",
+	.all_reduce = nccl_all_reduce,
+	.reduce_scatter = nccl_reduce_scatter,
+	.all_gather = nccl_all_gather,
+	.broadcast = nccl_broadcast,
+	.wait = group_wait,
+	.gather = group_gather,
+	.close = group_close,
+};
+
+enum status comm_nccl_group(struct comm **out, struct comm *all, const struct comm_members *members,
+			    struct error *err)
+{
+	const struct team_comm_spec spec = {.count = members->count, .stride = members->stride};
+	struct comm_nccl *n = nccl_of(all), *g = calloc(1, sizeof(*g));
+	struct team_comm *ranks = NULL;
+	enum status st = team_agree(
+		n->team,
+		g ? STATUS_OK : error_errno(err, ENOMEM, "the communication of %u ranks", members->count),
+		err);
+
+	*out = NULL;
+	if (!st)
+		st = team_nccl_comm(n->team, &spec, &ranks, err);
+	if (st) {
+		free(g);
+		return st;
+	}
+	*g = *n;
+	g->of = n;
+	g->ranks = ranks;
+	g->members = *members;
+	g->comm.ops = &group_ops;
+	g->comm.size = members->count;
+	g->comm.rank = (all->rank - members->first) / members->stride;
+	g->comm.count = (struct comm_count){0};
+	*out = &g->comm;
+	return STATUS_OK;
 }
