@@ -68,7 +68,8 @@ static int run(const struct command_context *c, const void *opts_)
 
 	if (!o->dir) {
 		error_set(&err, STATUS_BAD_INPUT,
-			  o->check ? "archive --check: name the archive" : "archive: name the run directory");
+			  o->check ? "no archive given: assay archive --check FILE"
+				   : "no run directory given: assay archive DIR");
 		return judged_complain(c, &err);
 	}
 	if (o->check) {

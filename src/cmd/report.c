@@ -42,7 +42,7 @@ static int run(const struct command_context *c, const void *opts_)
 	enum status st;
 
 	if (!o->dir) {
-		error_set(&err, STATUS_BAD_INPUT, "report: name the run directory");
+		error_set(&err, STATUS_BAD_INPUT, "no run directory given: assay report DIR");
 		return judged_complain(c, &err);
 	}
 	st = show_one_form(o->format, o->json, o->columns, &err);

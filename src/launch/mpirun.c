@@ -43,6 +43,8 @@ static enum status fill_environment(const struct launch_plan *p, const struct st
 		return st;
 	setenv(SECRET_FILE_VARIABLE, laid, 1);
 	setenv("ASSAY_JOB", s->team->job, 1);
+	if (!isatty(STDOUT_FILENO)) /* Open MPI gives the ranks a terminal of their own */
+		setenv("NO_COLOR", "1", 1);
 	for (size_t i = 0; i < p->env.count && p->mpich; i++) {
 		const char *equals = strchr(p->env.word[i], '=');
 		char *name = strndup(p->env.word[i], (size_t)(equals - p->env.word[i]));

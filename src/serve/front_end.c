@@ -151,7 +151,8 @@ static enum status read_tls(struct front_end *fe, struct error *err)
 static enum status open_parts(struct front_end *fe, struct error *err)
 {
 	const struct link_limits link_limits = {.choices = fe->o.limits.queue,
-						.hang_ns = (uint64_t)fe->o.limits.hang_s * SECOND_NS};
+						.hang_ns = (uint64_t)fe->o.limits.hang_s * SECOND_NS,
+						.answer_ns = (uint64_t)fe->o.limits.answer_s * SECOND_NS};
 	const struct link_hooks hooks = {
 		.arg = fe, .event = on_event, .step = on_step, .ready = on_ready, .lost = on_lost};
 	enum status st = prompter_open(&fe->prompter, fe->o.model, fe->o.chat_template, err);

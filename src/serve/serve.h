@@ -24,6 +24,7 @@ struct serve_limits {
 	size_t unread_bytes;  /* a stream is cancelled if the client leaves that much unread; 1 MiB */
 	unsigned read_s;      /* to receive a whole request; 60 */
 	unsigned idle_s;      /* without a request on an open connection; 75 */
+	unsigned answer_s;    /* from the receipt of a request to the end of its answer; 0: no limit */
 	unsigned hang_s;      /* an engine that says nothing for that long is lost; 10 */
 	unsigned restart_s;   /* that a retried request waits for a new engine; 120 */
 	unsigned drain_s;     /* that requests may take to end after TERM; 600 */

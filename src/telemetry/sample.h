@@ -97,9 +97,10 @@ struct sample_rapl {
 	int fd[RAPL_ZONES];
 	double last[RAPL_ZONES], range[RAPL_ZONES], sum_uj;
 	bool began;
+	bool refused; /* there is a counter, and this user may not read it */
 };
 /* Opens the counters of all packages and, unless `dram` is NULL, of the memory outside them. Both are zeroed
- * by the caller. On most machines only root can read them. */
+ * by the caller. On most machines only root can read them, and a virtual machine mostly has none. */
 void sample_rapl_open(struct sample_rapl *packages, struct sample_rapl *dram, const char *root);
 /* Adds to sum_uj what the zones counted since the last call. False: a zone cannot be read, or it wrapped and
  * its range is not known. */

@@ -61,8 +61,10 @@ static void open_zone(struct sample_rapl *r, const char *root, const char *zone,
 	if (fd >= 0)
 		close(fd);
 	fd = open_file("%s/sys/class/powercap/intel-rapl:%s/energy_uj", root, zone);
-	if (fd < 0)
-		return; /* on most machines only root can read it */
+	if (fd < 0) {
+		r->refused = true; /* on most machines only root can read it */
+		return;
+	}
 	r->range[r->zones] = range;
 	r->fd[r->zones++] = fd;
 }

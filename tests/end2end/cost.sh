@@ -13,7 +13,7 @@ run() {
 	shift
 	mkdir -p "$dir"
 	awk -v kind=load -v input=6000000 -v cached=600000 -v output=3000000 -v duration=60 -v gpu='NVIDIA H200' -v device_id=590680286 -v memory=150754820096 \
-		-v word=--model -v stages=0 -v frozen=0 -v backwards=0 -v counter=1 -v gpus=2 -v watts0=500 -v watts1=500 -v watts2=500 -v price=0 -v doubt=0 -v rapl=0 -v node=0 \
+		-v word=--model -v stages=0 -v frozen=0 -v backwards=0 -v counter=1 -v gpus=2 -v watts0=500 -v watts1=500 -v watts2=500 -v price=0 -v doubt=0 -v rapl=0 -v node=0 -v rate=0 \
 		$(printf ' -v %s' "$@" | sed 's/ -v $//') -f "$tmp/run.awk" > "$dir/journal.jsonl"
 }
 cat > run.awk << 'END'
@@ -81,7 +81,7 @@ BEGIN {
 			result("node", "\"clock_offset_s\":1.5,\"clock_error_s\":" node)
 		}
 		phase("once", 9.4, 85)
-		result("once", "\"prompt_tokens\":" input ",\"output_tokens\":" output ",\"cached_tokens\":" cached ",\"window_s\":" duration (doubt ? ",\"untrusted\":[\"the server reported other token counts\"]" : ""))
+		result("once", "\"prompt_tokens\":" input ",\"output_tokens\":" output ",\"cached_tokens\":" cached ",\"window_s\":" duration (rate ? sprintf(",\"output_tokens_per_s\":%d,\"total_tokens_per_s\":%d", rate, 3 * rate) : "") (doubt ? ",\"untrusted\":[\"the server reported other token counts\"]" : ""))
 	} else if (kind == "serve") {
 		phase("serve", 20, 80)
 		phase("once", 9.4, 85)
@@ -211,6 +211,11 @@ run both rapl=1
 ok "the host's energy is added to that of the GPUs" eval 'cost 0 both && near energy "counted: GPUs" joules 90000 0.002'
 ok "idle time adds idle energy" eval 'cost 0 load --idle-share 0.5 && near price "electricity us" blended "(60000 + 200 * 60) / 3.6e6 * 0.16 * 1.5 / 9" 0.002'
 
+run waves rate=60000
+ok "tokens are those that arrived in the window of the energy" eval 'cost 0 waves && near energy_per_token "per output" joules "60000 / (60 * 60000)" 0.002 && near energy_per_token "per token" joules "60000 / (3 * 60 * 60000)" 0.002'
+ok "so are those of the price" near price "GPU-hours, h200-sxm low" blended "2 * 2.5 / 60 / (3 * 60 * 0.06)"
+ok "the cached share stays that of the requests" eval 'expect 0 cost waves && says "(10.0 % cached)" out'
+
 run serve kind=serve
 ok "a server's run" eval 'cost 0 serve && near price "GPU-hours, h200-sxm low" blended "2 * 2.5 / 60 / 9" && near break_even big api "40.92 / 9"'
 run train kind=train
@@ -224,7 +229,7 @@ run none output=0 input=0
 ok "a run without tokens" eval 'cost 2 none && says "none: the run counted no tokens" err'
 run memory kind=memory
 ok "a run of something else" eval 'cost 64 memory && says "memory: a run of memory; cost reads runs of load, serve and train" err'
-ok "no run" eval 'expect 64 cost && says "name a run directory" err'
+ok "no run" eval 'expect 64 cost && says "no run directory given" err'
 ok "a run that is not there" eval 'cost 64 no/such && says "no/such" err'
 mkdir begun && head -n 1 load/journal.jsonl > begun/journal.jsonl
 ok "a run that was killed before its job began" eval 'cost 64 begun && says "begun: its journal ends before the job began" err'

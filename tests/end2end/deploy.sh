@@ -100,7 +100,7 @@ deploy() { # CODE ARGS..
 	shift
 	expect "$code" deploy --ssh-config ssh_config --bundle "$bundle" --patience 6s "$@"
 }
-dir_of() { sed -n 's/.*deploying to [0-9]* hosts: //p' err | tail -n 1; }
+dir_of() { sed -n 's/.*deploying to [0-9]* hosts*: //p' err | tail -n 1; }
 cache=$home/.cache/assay
 empty() { # N..: nothing of ours is left there
 	for host; do
@@ -258,7 +258,7 @@ wrong() { # PATTERN ARGS..
 	ok "refused: $pattern" expect 64 deploy "$@"
 	ok ".. and named" says "$pattern" err
 }
-wrong 'name the hosts'
+wrong 'no hosts given'
 wrong 'host a is listed twice' a b a
 wrong 'characters that no host name has' 'a;b'
 wrong 'is not written as HOST' @a

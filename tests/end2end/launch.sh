@@ -337,6 +337,7 @@ ok ".. and its journal is closed" grep -q '"type":"close"' termed/journal.jsonl
 stand_in mpirun << 'S'
 case $1 in --version) cat version; exit ;; esac
 echo "$@" > mpirun.words
+echo "${NO_COLOR-unset}" > mpirun.colour
 [ ! -e refuses ] || { echo 'There are not enough slots available' >&2; exit 213; }
 while [ "${1#/}" = "$1" ]; do shift; done
 for r in 0 1; do
@@ -347,6 +348,7 @@ S
 echo 'mpirun (Open MPI) 4.1.4' > version
 ok "mpirun: two ranks" expect 0 launch --how mpirun --ranks-per-node 2 -- __team
 ok ".. meet" [ "$(grep -c '"size":2.*"ending":"done"' out)" = 2 ]
+ok ".. and print no colours, because the output is a file" [ "$(cat mpirun.colour)" = 1 ]
 ok ".. without a secret on a command line" sh -c '! grep -E "[0-9a-f]{32}" mpirun.words'
 # Ranks but the first end with 0 for mpirun and say on stderr how they ended: the team's code is made of both.
 cp bin/mpirun mpirun.kept

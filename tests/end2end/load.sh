@@ -13,6 +13,7 @@ scratch
 again() { "$assay" report "$dir" > out 2> err; [ $? = "$code" ] && says missed out; } # the same verdict as that of the run
 
 # 1. Words that are wrong anywhere
+ok "a model that does not exist" refuses 64 'cannot open model nowhere' --model nowhere --rate 1
 ok "no server" refuses 64 'no server given' --rate 1
 ok "an address without a scheme" refuses 64 'must begin with http' 127.0.0.1:1 --rate 1
 ok "an address and a model" refuses 64 'not both' http://h --model m

@@ -174,7 +174,7 @@ figure() { sed -n "s/^ *\"$1\": *\([0-9]*\).*/\1/p" out | head -n 1; }
 ok "training of 7B is planned by its headers" expect 0 train big.yaml --plan --json
 ok "rank 16 on all maps is 16 x 28 layers x 90112 parameters" [ "$(figure trained)" = $((16 * 28 * 90112)) ]
 ok "weights are numbers of four bytes and RoPE's table" [ "$(figure weights)" = $((4 * 7615616512 + 2048 * 128 * 4)) ]
-ok "gradient and moments are three times what is trained" [ $(($(figure gradient) + $(figure optimiser))) = $((3 * 4 * 40370176)) ]
+ok "gradient and moments are three times what is trained" [ $(($(figure gradient) + $(figure optimizer))) = $((3 * 4 * 40370176)) ]
 ok "FLOP a token are 4 N, 6 P and attention's, within 0.5 %" awk -v found="$(figure flop_per_token)" \
 	'BEGIN { due = 4 * 7.0703e9 + 6 * 40370176 + 3.5 * 2 * 28 * 2048 * 3584; exit !(found > 0.995 * due && found < 1.005 * due) }'
 finish

@@ -36,7 +36,7 @@ ok "without a verdict" no_verdict
 ok "a run builds what running needs" says 'build program$' ../tree/asked
 ok "and says so" says 'building the program (log: build/build.log)' err
 ok "the tests build all" sh -c '../tree/quickstart test && grep -q "build all$" ../tree/asked'
-ok "a terminal sees the build go on" sh -c 'SLOW=3 script -qec "../tree/quickstart --suite tiny.yaml --plan" seen > seen.out && grep -q "7/9. steps" seen'
+ok "a terminal sees the build go on" sh -c 'SLOW=3 script -qec "../tree/quickstart --suite tiny.yaml --plan" seen > seen.out && grep -q "7 of 9 build steps" seen'
 ok "a suite that is not there is wrong usage" quick 64 --suite nowhere.yaml
 ok "without a verdict" no_verdict
 ok "no report, it says" says 'no report was written' err

@@ -69,7 +69,7 @@ hello='{"prompt":"Hello","max_tokens":4,"ignore_eos":true,"temperature":0}'
 ok "no model" expect 64 serve
 ok "and its message" says 'no model given: assay serve MODEL' err
 ok "a model that is missing" expect 2 serve nowhere --device cpu --port 0
-ok "and its message" says 'nowhere: No such file or directory' err
+ok "and its message" says 'cannot open model nowhere .*: No such file or directory' err
 ok "a page of 48 tokens" expect 64 serve tiny --page-tokens 48
 ok "a certificate without a key" expect 64 serve tiny --tls-certificate x
 ok "a port that is too large" expect 64 serve tiny --port 99999
@@ -133,10 +133,17 @@ ok "is named, with what to do" says '"message":"schema: keyword \\"uniqueItems\\
 ok "in each API by its own field" is 400 /v1/responses "{\"input\":\"Hello\",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"a\",$unique}}}"
 ok "that of the format" says '"param":"text.format"' out
 ok "one that need not be enforced" is 200 /v1/chat/completions "{$chat,\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"strict\":false,$unique}}}"
+ok "the log tells the number" says '1 keywords in a request.s schema are not enforced' serve.err
+ok "and not what the schema says" eval '! grep -q uniqueItems serve.err'
 ok "required tools" is 200 /v1/chat/completions "{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}],\"max_tokens\":200,\"parallel_tool_calls\":false,\"tool_choice\":\"required\",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"weather\",
 	\"parameters\":{\"type\":\"object\",\"properties\":{\"city\":{\"enum\":[\"Bern\",\"Genf\"]}},\"required\":[\"city\"],\"additionalProperties\":false}}}]}"
 ok "are called" says '"tool_calls":\[{"id":"call_[^"]*","type":"function","function":{"name":"weather","arguments":"{[^}]*\(Bern\|Genf\)[^}]*}"}}\]' out
 ok "and the reason" says '"finish_reason":"tool_calls"' out
+tool='"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{},"additionalProperties":false}}}]'
+ok "tools or an answer with a schema" is 200 /v1/chat/completions "{$chat,$tool,\"parallel_tool_calls\":false,\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":{\"enum\":[\"x\"]}}}}"
+ok "give one of them" says '"content":"\\"x\\""\|"name":"f","arguments":"{[^"]*}"' out
+ok "a schema beside tools that cannot be enforced" is 400 /v1/chat/completions "{$chat,$tool,\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{$unique}}}"
+ok "has its own field" says '"message":"answer.schema: .*"param":"response_format"' out
 ok "too long for the context" is 400 /v1/completions '{"prompt":"Hello","max_tokens":60000}'
 ok "has OpenAI's code" says '"code":"context_length_exceeded"' out
 ok "a second server on the port" expect 2 serve tiny --device cpu --port "${url##*:}"
@@ -199,6 +206,23 @@ ok "at the same port" tries is_ready
 ok "and answers" is 200 /v1/completions "$hello"
 ok "nothing is left" down
 
+ok "a limit of time" up --max-seconds 3
+ok "a whole answer that takes longer" is 503 /v1/completions '{"prompt":"Hello","max_tokens":32000,"n":16,"ignore_eos":true}'
+ok "ends with the cause" says 'did not end within its time limit.*"code":"deadline"' out
+curl -sN "$url/v1/completions" -d '{"prompt":"Hello","max_tokens":32000,"n":16,"ignore_eos":true,"stream":true}' > stream
+ok "a stream has begun" says '"text":"' stream
+ok "and ends with it" says '^data: {"error":.*"code":"deadline"' stream
+ok "nothing goes on" tries metric_is assay_requests_running 0
+ok "and it ends" down
+if grep -q '^0\{31\}1 ' /proc/net/if_inet6 2> /dev/null; then
+	ok "an address of IPv6" up --host ::1
+	ok "is in brackets in the URL" says '^API and chat page: http://\[::1\]:[0-9]*$' serve.out
+	ok "and in the command" says '^curl http://\[::1\]:[0-9]*/v1' serve.out
+	ok "it answers there" is 200 /v1/completions "$hello"
+	ok "and ends" down
+else
+	echo "# this machine has no address ::1"
+fi
 ok "a server to drain" up
 ok "has a stream" stream 1000
 kill "$server"

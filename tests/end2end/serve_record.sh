@@ -7,7 +7,8 @@ assay=$(realpath "$1") root=$(realpath "$2")
 command -v curl > /dev/null || { echo "1..0 # SKIP there is no curl"; exit 0; }
 scratch
 pid=
-trap '[ -z "$pid" ] || kill -KILL "$pid" 2> /dev/null; rm -rf "$tmp"' EXIT
+typing=
+trap '[ -z "$pid" ] || kill -KILL "$pid" 2> /dev/null; [ -z "$typing" ] || pkill -KILL -P "$typing"; rm -rf "$tmp"' EXIT
 export CUDA_VISIBLE_DEVICES=
 expect 0 make-model --shape tiny-llama --out model || { cat err; exit 1; }
 if ! expect 0 tokens model x && says 'built without tokenizers' err; then
@@ -65,12 +66,29 @@ ok "counts the starts" eval 'grep -qE "^engine_starts +2 " out'
 ok "the requests by their ends" eval 'grep -qE "^requests +3 " out && grep -qE "^answered +2 " out && grep -qE "^refused +1 " out'
 ok "and has the times" eval 'grep -qE "^ttft_p50_s " out && grep -qE "^e2e_p99_s " out'
 ok "nothing holds what was asked" eval '! grep -rq "secret words" run'
+ok "planned memory beside used, of each component" eval 'says "Memory of the engine" out && grep -qE "^frozen parameters and tables +[0-9.]+ [KM]iB +[0-9.]+ [KM]iB" out'
+ok "of the cache what was in use" grep -qE 'pages in use +[0-9.]+ [KM]iB +[1-9][0-9.]* [KM]iB' out
+ok "and the process" grep -qE 'resident memory of the process +– +[1-9][0-9.]* [MG]iB' out
 ok "REPORT.md has the same" says 'time to first token, median' run/REPORT.md
 ok "the directory is not used twice" eval '! expect 0 serve model --out run'
 ok "which the message says" says 'already holds a run' err
 
 ok "a server with a log elsewhere" start --out other --request-log log.jsonl --log-requests
 ok "it answers too" eval 'ask | grep -q text_completion'
+if command -v script > /dev/null 2>&1 && script -qec true /dev/null > /dev/null 2>&1 < /dev/null; then
+	script -qec "exec '$assay' serve model --chat-template qwen2.5 --context 256 --device cpu --port 0 --out typed_run" /dev/null > typed 2>&1 < /dev/null &
+	typing=$!
+	for _ in $(seq 600); do ! grep -q 'running [0-9]* waiting [0-9]* | [0-9]* tokens/s | cache [0-9]* %' typed || break; sleep 0.1; done
+	cp typed out
+	ok "on a terminal there is a live line" says 'running 0 waiting 0 | 0 tokens/s | cache 0 %' out
+	pkill -TERM -P $typing
+	wait $typing
+	typing=
+	cp typed out
+	ok "which is gone from the last lines" eval 'tail -n 3 typed | grep -q "report: .*typed_run"'
+else
+	echo "# script cannot make a terminal here: the live line is not tested"
+fi
 rm -rf other
 ok "without its directory it goes on" eval 'ask | grep -q text_completion'
 ok "and ends" stop

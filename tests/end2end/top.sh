@@ -190,6 +190,10 @@ ok "with the file" says 'cannot write the recording full.rec' err
 ok "without a driver the host is shown" env ASSAY_LIB_NVML=/nowhere "$assay" top --once
 env ASSAY_LIB_NVML=/nowhere "$assay" top --once > out
 ok "and the reason" says '^gpu: library nvml' out
+if ! /sbin/ldconfig -p | grep -q libnvidia-ml; then
+	env -u ASSAY_LIB_NVML -u LD_LIBRARY_PATH "$assay" top --once > out
+	ok "a machine that has no driver at all gets a short reason" says '^gpu: no NVIDIA driver: libnvidia-ml.so.1 was not found$' out
+fi
 FAKE_NVML_LOST=2 FAKE_NVML_AFTER=1 "$assay" top --count 60 --interval 200ms > out 2> err
 ok "a GPU that is lost is counted" says '4 GPUs, 1 lost, .*GPU 2 is lost' out
 FAKE_NVML_HANG=utilization FAKE_NVML_AFTER=1 "$assay" top --count 36 --interval 250ms > out 2> err

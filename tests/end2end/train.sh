@@ -426,8 +426,8 @@ generate model x --raw --system y|--raw cannot be combined with --messages or --
 generate model --messages ask.json --system y|--system and --messages cannot be combined
 generate model x --max-rows 2|--max-rows needs --rows
 generate model "" --raw|the prompt is empty
-merge|merge: give a base model and the folder for the result, --out DIR
-merge model whole/adapter|merge: give a base model and the folder for the result, --out DIR
+merge|no model given: assay merge MODEL
+merge model whole/adapter|no folder for the result given: assay merge MODEL
 LIST
 
 python=${ASSAY_TEST_PYTHON:-python3}

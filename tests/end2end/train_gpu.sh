@@ -150,7 +150,7 @@ for states in "adamw_8bit split" "adamw_bnb_8bit none" "adamw_bf16 fp32"; do
 	ok "and the same model" cmp states/model/model.safetensors states_cut/model/model.safetensors
 	ok "which generates" expect 0 generate states/model town --device cpu --tokens 2 --raw
 done
-ok "the plan names the states" eval 'expect 0 train states.yaml --plan && says "^  optimiser " out'
+ok "the plan names the states" eval 'expect 0 train states.yaml --plan && says "^  optimizer " out'
 
 # What crosses on streams of its own is waited for: late, it changes no bit, of what is trained nor of checkpoints.
 ok "a driver whose other streams are late" env FAKE_CUDA=late=1 "$assay" train whole.yaml --out late

@@ -5,6 +5,7 @@
  *   FAKE_BLAS_CORE   the set that it chooses itself (Prescott); OPENBLAS_CORETYPE chooses another
  *   FAKE_BLAS_SLOW   words: these sets take 20 ms more for each product (Prescott); "all": each set does
  *   FAKE_BLAS_MS     so many milliseconds instead
+ *   FAKE_BLAS_FROM   products of fewer multiplications take none: those of a small model, not those that time kernels
  *   FAKE_BLAS_OTHER  words: files of this name, copies of the fake, are fast whatever their kernels
  *   FAKE_BLAS_CRASH  words: these sets die in their first product
  *   FAKE_BLAS_WRONG  words: these sets give a wrong element
@@ -77,15 +78,16 @@ static int is_other(void)
 	return name && listed("FAKE_BLAS_OTHER", "", name + 1);
 }
 
-static void begin(void)
+static void begin(double multiplications)
 {
-	const char *ms = getenv("FAKE_BLAS_MS");
+	const char *ms = getenv("FAKE_BLAS_MS"), *from = getenv("FAKE_BLAS_FROM");
 	struct timespec t;
 	long long end;
 
 	if (listed("FAKE_BLAS_CRASH", "", openblas_get_corename()))
 		raise(SIGILL);
-	if (!listed("FAKE_BLAS_SLOW", "Prescott", openblas_get_corename()) || is_other())
+	if (!listed("FAKE_BLAS_SLOW", "Prescott", openblas_get_corename()) || is_other() ||
+	    (from && multiplications < strtod(from, NULL)))
 		return;
 	/* At work, not asleep: CPU time that a thread does not use looks as if others took it. */
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -103,7 +105,7 @@ static void begin(void)
 	{                                                                                                    \
 		if (layout != ROW_MAJOR)                                                                     \
 			abort();                                                                             \
-		begin();                                                                                     \
+		begin((double)m * n * k);                                                                    \
 		for (int i = 0; i < m; i++) {                                                                \
 			real *z = c + (size_t)i * (size_t)ldc;                                               \
 			for (int j = 0; j < n; j++)                                                          \

@@ -7,6 +7,7 @@
 #include "ref_train.h"
 
 #define LOSS(member) offsetof(struct train_loss_args, member)
+#define PART(member) offsetof(struct train_loss_part_args, member)
 #define REDUCE(member) offsetof(struct train_reduce_args, member)
 #define STEP(member) offsetof(struct train_adamw_args, member)
 
@@ -17,6 +18,12 @@ static int32_t target(const struct train_build *b, int64_t i)
 	if (b->flags & TRAIN_C && i % 3 == 0)
 		return i % 2 ? -100 : (int32_t)b->cols;
 	return i % 5 ? (int32_t)(i * 7919 % b->cols) : (int32_t)b->cols - 1;
+}
+
+/* Half of the targets are another rank's. */
+static int32_t target_of_part(const struct train_build *b, int64_t i)
+{
+	return (int32_t)(i * 7919 % (2 * b->cols));
 }
 
 static int32_t every_other(const struct train_build *b, int64_t i)
@@ -56,6 +63,50 @@ static void cross_entropy(struct train_build *b)
 	o = train_operand(b, "loss", LOSS(loss), NUMBER_F32, b->rows, 1, USE_OUT);
 	train_number(b, LOSS(ld_loss), o->ld);
 	o->tolerance = f32;
+}
+
+/* Ids 5 and following. For train_loss_join the numbers of two ranks, of which none is that of the logits: it
+ * does not read them again. */
+static void loss_part(struct train_build *b)
+{
+	enum { RANKS = 2 };
+	const bool join = !strncmp(b->entry, "train_loss_join", strlen("train_loss_join"));
+	const struct train_loss_part_args a = {.rows = (uint32_t)b->rows,
+					       .vocab = (uint32_t)b->cols,
+					       .ranks = join ? RANKS : 1,
+					       .first = 5,
+					       .grad_scale = b->flags & TRAIN_A ? 1.0f / 37 : 0};
+	struct operand *o;
+
+	b->file = "train_loss";
+	b->threads = TRAIN_LOSS_THREADS;
+	b->grid[0] = (unsigned)(b->rows < b->sms ? b->rows : b->sms);
+	if (b->c->blocks)
+		b->grid[0] = b->c->blocks;
+	b->args_size = sizeof(a);
+	memcpy(b->args, &a, sizeof(a));
+	o = train_operand(b, "logits", PART(logits), NUMBER_BF16, b->rows, b->cols,
+			  a.grad_scale != 0 ? USE_ADDED : USE_IN);
+	train_number(b, PART(ld), o->ld);
+	o->width = 4;
+	o->tolerance = (struct tolerance){0x1p-7, 1e-5};
+	o = train_operand(b, "target", PART(target), NUMBER_I32, 2 * b->rows, 1, USE_IN);
+	o->number = target_of_part;
+	o->ld = 1;
+	o = train_operand(b, "row", PART(row), NUMBER_I32, b->rows, 1, USE_IN);
+	o->number = every_other;
+	o->ld = 1;
+	o = train_operand(b, "part", PART(part), NUMBER_F32, (join ? RANKS : 1) * b->rows, 3,
+			  join ? USE_IN : USE_OUT);
+	train_number(b, PART(ld_part), o->ld);
+	o->width = join ? 1 : 0;
+	o->tolerance = (struct tolerance){1e-5, 1e-5};
+	if (!join)
+		return;
+	o->centre = 4;
+	o = train_operand(b, "loss", PART(loss), NUMBER_F32, b->rows, 1, USE_OUT);
+	train_number(b, PART(ld_loss), o->ld);
+	o->tolerance = (struct tolerance){1e-5, 1e-5};
 }
 
 static void reduce(struct train_build *b)
@@ -184,7 +235,7 @@ static void adamw(struct train_build *b)
 }
 
 const struct train_maker makers_train_flat[] = {
-	{"train_cross_entropy", cross_entropy}, {"train_reduce", reduce},
+	{"train_cross_entropy", cross_entropy}, {"train_loss_part", loss_part}, {"train_loss_join", loss_part}, {"train_reduce", reduce},
 	{"train_reduce_end", reduce},		{"train_adamw", adamw},
 	{"train_live_refresh", adamw},		{NULL, NULL},
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes over rows: A adds (dropout), wants h again (SwiGLU); B begins within a block of the generator's.
+/* What goes over rows: A adds (dropout), wants h again (SwiGLU), has a part of the rows (gather); C has a part
+ * of the columns (dropout) or of the rows (embedding); B begins within a block of the generator's.
  */
 #include "cases_train.h"
 #include "kernel/train/rows.h"
@@ -59,13 +60,16 @@ static int32_t spread(const struct train_build *b, int64_t i)
 
 static void gather(struct train_build *b)
 {
-	const struct train_gather_args a = {.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols};
+	const struct train_gather_args a = {.rows = (uint32_t)b->rows,
+					    .cols = (uint32_t)b->cols,
+					    .first = b->flags & TRAIN_A ? 3 : 0,
+					    .count = (uint32_t)(b->flags & TRAIN_A ? b->rows : 2 * b->rows + 1)};
 	const bool scatter = !strcmp(b->entry, "train_scatter_add");
 	struct operand *o;
 
 	begin(b, &a, sizeof(a));
 	matrix(b, "from", OF(gather, from), OF(gather, ld_from), NUMBER_BF16,
-	       scatter ? b->rows : 2 * b->rows + 1, b->cols, USE_IN);
+	       scatter ? b->rows : a.count, b->cols, USE_IN);
 	o = matrix(b, "to", OF(gather, to), OF(gather, ld_to), NUMBER_BF16,
 		   scatter ? 2 * b->rows + 1 : b->rows, b->cols, scatter ? USE_ADDED : USE_OUT);
 	o->tolerance = (struct tolerance){0, 0};
@@ -84,14 +88,15 @@ static int32_t token(const struct train_build *b, int64_t i)
 static void embed_bwd(struct train_build *b)
 {
 	const struct train_embed_bwd_args a = {
-		.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols, .bf16 = b->flags & TRAIN_A ? 1 : 0};
+		.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols, .bf16 = b->flags & TRAIN_A ? 1 : 0,
+		.first = b->flags & TRAIN_C ? 4 : 0, .count = b->flags & TRAIN_C ? 9 : 20};
 	struct operand *o;
 
 	begin(b, &a, sizeof(a));
 	b->grid[0] = (unsigned)b->rows;
 	matrix(b, "dx", OF(embed_bwd, dx), OF(embed_bwd, ld_dx), NUMBER_BF16, b->rows, b->cols, USE_IN);
 	o = matrix(b, "dtable", OF(embed_bwd, dtable), OF(embed_bwd, ld_dtable),
-		   a.bf16 ? NUMBER_BF16 : NUMBER_F32, 20, b->cols, USE_ADDED);
+		   a.bf16 ? NUMBER_BF16 : NUMBER_F32, a.count, b->cols, USE_ADDED);
 	o->tolerance = a.bf16 ? once : f32;
 	o = train_operand(b, "token", OF(embed_bwd, token), NUMBER_I32, b->rows, 1, USE_IN);
 	o->number = token;
@@ -110,6 +115,7 @@ static void dropout(struct train_build *b)
 		.least = (uint32_t)((double)p * 0x1p32),
 		.scale = 1 / (1 - p),
 		.add = b->flags & TRAIN_A ? 1 : 0,
+		.col_begin = b->flags & TRAIN_C ? 580 : 0,
 	};
 
 	begin(b, &a, sizeof(a));

@@ -48,8 +48,13 @@ static void gather(const char *entry, struct ref_grid grid, const void *args)
 
 	(void)entry, (void)grid;
 	EACH(a, t, j, a->cols)
-	AT(train_real, a->to)
-	[t * a->ld_to + j] = AT(const train_real, a->from)[row[t] * a->ld_from + j];
+	{
+		const int64_t from = (int64_t)row[t] - a->first;
+
+		AT(train_real, a->to)
+		[t * a->ld_to + j] =
+			from >= 0 && from < a->count ? AT(const train_real, a->from)[from * a->ld_from + j] : 0;
+	}
 }
 
 static void scatter_add(const char *entry, struct ref_grid grid, const void *args)
@@ -79,18 +84,23 @@ static double of_token(const struct train_embed_bwd_args *a, int32_t token, int6
 	return sum;
 }
 
+static bool has_token(const struct train_embed_bwd_args *a, int32_t token)
+{
+	return token >= a->first && token - a->first < (int64_t)a->count;
+}
+
 /* In BF16 the sum is rounded where the kernel does: after each TRAIN_THREADS positions from a token's first. */
 static void embed_bwd_bf16(const struct train_embed_bwd_args *a)
 {
 	for (int64_t own = 0; own < a->rows; own++) {
 		const int32_t token = AT(const int32_t, a->token)[own];
-		bool is_first = true;
+		bool is_first = has_token(a, token);
 
 		for (int64_t t = 0; t < own; t++)
 			is_first = is_first && AT(const int32_t, a->token)[t] != token;
 		for (int64_t first = own; is_first && first < a->rows; first += TRAIN_THREADS)
 			for (int64_t j = 0; j < a->cols; j++) {
-				const int64_t to = token * a->ld_dtable + j;
+				const int64_t to = (token - a->first) * a->ld_dtable + j;
 				bool any;
 				const double sum = of_token(a, token, first, j, &any);
 
@@ -110,8 +120,13 @@ static void embed_bwd(const char *entry, struct ref_grid grid, const void *args)
 		return;
 	}
 	EACH(a, t, j, a->cols)
-	AT(float, a->dtable)
-	[AT(const int32_t, a->token)[t] * a->ld_dtable + j] += (float)ref_number(a->dx, t * a->ld_dx + j);
+	{
+		const int32_t token = AT(const int32_t, a->token)[t];
+
+		if (has_token(a, token))
+			AT(float, a->dtable)
+		[(token - a->first) * a->ld_dtable + j] += (float)ref_number(a->dx, t * a->ld_dx + j);
+	}
 }
 
 static void dropout(const char *entry, struct ref_grid grid, const void *args)
@@ -123,7 +138,7 @@ static void dropout(const char *entry, struct ref_grid grid, const void *args)
 	EACH(a, t, j, a->cols)
 	{
 		const uint64_t row = a->row_begin + (uint64_t)t;
-		const uint32_t counter[4] = {(uint32_t)(j / 4), (uint32_t)row, (uint32_t)(row >> 32),
+		const uint32_t counter[4] = {(uint32_t)((a->col_begin + j) / 4), (uint32_t)row, (uint32_t)(row >> 32),
 					     a->site};
 		const float x = (float)ref_number(a->x, t * a->ld_x + j);
 		const int64_t y = t * a->ld_y + j;

@@ -17,28 +17,28 @@ sed -i 's/"num_attention_heads": 6/"num_attention_heads": 12/; s/"num_key_value_
 	model/config.json
 # Rows of many lengths, so that copies of the model are dealt unequal ones.
 for i in $(seq 24); do
-	echo '{"messages":[{"role":"user","content":"town '"$i $(printf "%$((i * 7 % 40))s" x)"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
+	echo '{"messages":[{"role":"user","content":"town '"$i $(printf "%$((i * 7 % 30))s" x)"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
 done > rows.jsonl
 head -n 6 rows.jsonl > held.jsonl
 # config NAME SIZE LINES..: SIZE ranks share a model; lines are added to its training
 config() {
-	name=$1 size=$2
+	yaml=$1 size=$2
 	shift 2
-	cat > "$name" << CONFIG
+	cat > "$yaml" << CONFIG
 model: {name_or_path: model, chat_template: qwen2.5${more:-}}
 $([ "${full:-no}" = yes ] || echo "lora: {r: 4, alpha: 8, dropout: ${dropout:-0.1}}")
-data: {train: rows.jsonl, eval: held.jsonl, max_seq_length: 160, packing: ${packing:-true}}
+data: {train: rows.jsonl, eval: held.jsonl, max_seq_length: ${length:-160}, packing: ${packing:-true}}
 training:
   device: cpu
   learning_rate: ${rate:-1e-2}
   global_batch_size: ${packs:-2}
   max_steps: ${steps:-6}
-  eval_steps: 3
-  save_steps: 3
+  eval_steps: ${every:-3}
+  save_steps: ${every:-3}
   tensor_parallel_size: $size
 $([ "${full:-no}" = no ] || printf '  full_finetuning: true\n  bucket_cap_mb: 0.1\n')
 CONFIG
-	for line; do echo "  $line" >> "$name"; done
+	for line; do echo "  $line" >> "$yaml"; done
 }
 # train CODE RANKS WORDS..: `out` has rank 0's words, `err` those of all
 train() {
@@ -62,36 +62,38 @@ result() { [ -d "$1/model" ] && echo "$1/model/model.safetensors" || echo "$1/ad
 header() { head -c $((8 + $(od -An -tu8 -N8 "$1"))) "$1"; }
 alike() { cmp <(header "$(result "$1")") <(header "$(result "$2")"); }
 
-# Fifty steps beside one rank.
-steps=50 rate=2e-3
+# Fifty steps beside one rank; fewer for a mesh.
+steps=50 rate=2e-3 every=25
 for kind in lora full; do
 	full=$([ $kind = full ] && echo yes || echo no)
-	config $kind.1.yaml 1 "max_grad_norm: 0.5"
+	config $kind.1.yaml 1 "max_grad_norm: 0.5" "lr_scheduler_type: constant"
 	ok "one rank trains, $kind" train 0 1 $kind.1.yaml --out $kind.1 --json
 	losses out > one
 	for ranks in 2 4; do
-		config $kind.$ranks.yaml $ranks "max_grad_norm: 0.5"
+		config $kind.$ranks.yaml $ranks "max_grad_norm: 0.5" "lr_scheduler_type: constant"
 		ok "$ranks ranks share a model, $kind" train 0 $ranks $kind.$ranks.yaml --out $kind.$ranks --json
 		losses out > many
 		ok ".. with its losses" near one many 50
 		ok ".. and its held-out loss" near <(held $kind.1/checkpoint-50/trainer_state.json) <(held $kind.$ranks/checkpoint-50/trainer_state.json) 1
 		ok ".. and its files" alike $kind.1 $kind.$ranks
 	done
-	config $kind.mesh.yaml 2 "max_grad_norm: 0.5"
+	steps=8
+	config $kind.mesh.yaml 2 "max_grad_norm: 0.5" "lr_scheduler_type: constant"
+	steps=50
 	ok "two copies of two ranks each, $kind" train 0 4 $kind.mesh.yaml --out $kind.mesh --json
 	losses out > many
-	ok ".. have its losses" near one many 50
+	ok ".. have its losses" near <(head -n 8 one) many 8
 done
 ok "the result says how many ranks there were" says '"ranks":4' full.mesh/journal.jsonl
 ok "and how many parameters are trained" [ "$(grep -o '"trained":[0-9]*' full.1/journal.jsonl)" = "$(grep -o '"trained":[0-9]*' full.mesh/journal.jsonl)" ]
-steps=6 rate=1e-2
+steps=6 rate=1e-2 every=3
 
 # Levels of recomputation, packs that are added along a tree, rows that are not packed, an epoch's last step with fewer packs.
 full=yes packing=false packs=6
 config levels.1.yaml 1
 ok "one rank trains rows without packing" train 0 1 levels.1.yaml --out levels.1 --json
 losses out > one
-for level in none cheap full offload; do
+for level in cheap full offload; do
 	config levels.$level.yaml 2 "recompute: $level"
 	ok "three copies with recompute: $level" train 0 6 levels.$level.yaml --out levels.$level --json
 	losses out > many
@@ -158,8 +160,8 @@ done
 share() { awk -v is="$(planned "$1" "$2")" -v was="$(planned 1 "$2")" -v want="$3" 'BEGIN { exit !(is > was * want * 0.97 && is < was * want * 1.03) }'; }
 ok "two ranks hold half of the weights each" share 2 weights 0.5
 ok "four a quarter" share 4 weights 0.25
-# 28 layers of 2 all-gathers and 2 reduce-scatters in each direction of 160 x 3584 numbers in BF16, beside the ends
-within() { awk -v is="$(planned 2 tensor_bytes)" 'BEGIN { layer = 8 * 160 * 3584 * 2 * 28; exit !(is > layer && is < layer * 1.1) }'; }
+# two micro-batches with 28 layers of 2 all-gathers and 2 reduce-scatters in each direction of 160 x 3584 numbers in BF16, beside the ends
+within() { awk -v is="$(planned 2 tensor_bytes)" 'BEGIN { step = 2 * 8 * 160 * 3584 * 2 * 28; exit !(is > step && is < step * 1.1) }'; }
 ok "the bytes of a step's activations" within
 ok "with a time" eval '[ -n "$(planned 2 tensor_s)" ]'
 ok "in words" eval '"$assay" train plan.yaml --plan --gpus 8 > out 2> err && says "groups of 4 ranks that share a copy of the model" out'
@@ -184,9 +186,9 @@ ok "offload: optimizer" refuses 2 2 "tensor_parallel_size: 2 is not supported wi
 ok "communication_data_type: bf16" refuses 2 2 "tensor_parallel_size: 2 is not supported with communication_data_type" "communication_data_type: bf16"
 ok "moments in 8 bits" refuses 2 2 "tensor_parallel_size: 2 is not supported with moments in 8 bits" "optim: adamw_8bit"
 full=no
-ok "packs that the copies cannot share" refuses 4 2 "a step has 3 packs .*, which 2 groups with 1 packs per micro-batch" "global_batch_size: 3"
+packs=3
+ok "packs that the copies cannot share" refuses 4 2 "a step has 3 packs .*, which 2 groups with 1 packs per micro-batch"
+packs=2
 more=', load_in_4bit: true'
 ok "weights in 4 bits" refuses 2 2 "tensor_parallel_size: 2 is not supported with load_in_4bit"
-more=
-dropout=0
 finish

@@ -36,7 +36,7 @@ training:
   global_batch_size: $ranks
   max_steps: $2
 CONFIG
-	[ -z "$zero" ] || printf '  full_finetuning: true\n  bucket_cap_mb: 0.1\n  %s\n' "zero_stage: $zero" ${more:+"$more"} >> "$1"
+	[ -z "$zero" ] || printf '  full_finetuning: true\n  bucket_cap_mb: 0.1\n  zero_stage: %s\n  %s\n' "$zero" "$more" >> "$1"
 }
 # What the ranks divide; empty: an adapter, of which they divide nothing.
 zero=${STAGE:-} more=${MORE:-}
@@ -166,7 +166,7 @@ ok ".. with the settings to change" says 'bucket_cap_mb; NCCL_NVLS_ENABLE' err
 mv run slow
 ok "one rank trains" expect 0 train long.yaml --out one --no-telemetry
 ok "runs with other numbers of ranks are compared" expect 0 compare one slow
-ok ".. with efficiency and loss" says ''$ranks' ranks reach .* most is lost to communication: .* change gradient_accumulation_steps' out
+ok ".. with efficiency and loss" says ''$ranks' ranks reach .* The largest loss is communication: .* It depends on gradient_accumulation_steps' out
 plant() { ASSAY_TEST=$1 ASSAY_TEST_PLANT=$2 started $ranks "$assay" train short.yaml --out refused > out 2> err; }
 ok "a fault is planted in tests alone" eval '! plant 0 late:1'
 ok ".. which is said" says 'ASSAY_TEST_PLANT=late:1 plants a fault, which only tests may do' err

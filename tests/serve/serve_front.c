@@ -157,7 +157,7 @@ static bool set(struct serve_options *o, const char *name, const char *value)
 		unsigned *at;
 	} seconds[] = {
 		{"read-s", &o->limits.read_s}, {"idle-s", &o->limits.idle_s}, {"hang-s", &o->limits.hang_s},
-		{"restart-s", &o->limits.restart_s}, {"workers", &o->limits.workers},
+		{"restart-s", &o->limits.restart_s}, {"answer-s", &o->limits.answer_s}, {"workers", &o->limits.workers},
 	};
 
 	bool found = true;

@@ -88,9 +88,9 @@ static void test_scaling__a_slow_network_is_named(void **state)
 	assert_true(fabs(r.rate - 136970) < 200 && fabs(r.efficiency - 0.206) < 1e-3);
 	assert_int_equal(r.largest, SCALED_COMMUNICATION);
 	assert_false(r.small_batch);
-	assert_non_null(strstr(r.text, "16 ranks reach 20.6 % of the rate that 8 ranks would give 16"));
-	assert_non_null(strstr(r.text, "most is lost to communication: 79.4 % of the time"));
-	assert_non_null(strstr(r.text, "fewer nodes"));
+	assert_non_null(strstr(r.text, "16 ranks reach 20.6 % of the ideal rate, which is 2 times the rate of 8 ranks"));
+	assert_non_null(strstr(r.text, "The largest loss is communication: 79.4 % of the time"));
+	assert_non_null(strstr(r.text, "the number of nodes"));
 }
 
 static void test_scaling__a_late_rank_is_named(void **state)
@@ -105,8 +105,8 @@ static void test_scaling__a_late_rank_is_named(void **state)
 	(void)state;
 	assert_true(fabs(r.efficiency - 0.206) < 1e-3);
 	assert_int_equal(r.largest, SCALED_WAITING);
-	assert_non_null(strstr(r.text, "most is lost to waiting"));
-	assert_non_null(strstr(r.text, "late: rank 11, by host"));
+	assert_non_null(strstr(r.text, "The largest loss is waiting"));
+	assert_non_null(strstr(r.text, "Late: rank 11, by host"));
 }
 
 /* A fifth of the tokens per rank: the same gradient is summed five times as often. */
@@ -119,7 +119,7 @@ static void test_scaling__a_small_batch_is_named(void **state)
 	(void)state;
 	assert_true(r.rate > 130000 && r.rate < 140000 && r.efficiency < 0.22);
 	assert_true(r.small_batch);
-	assert_non_null(strstr(r.text, "small batch: a rank has 819 tokens per step instead of 4096"));
+	assert_non_null(strstr(r.text, "A rank has 819 tokens per step instead of 4096"));
 	assert_non_null(strstr(r.text, "global_batch_size"));
 }
 
@@ -131,7 +131,7 @@ static void test_scaling__nothing_lost_is_said(void **state)
 
 	(void)state;
 	assert_true(r.efficiency > 0.98);
-	assert_non_null(strstr(r.text, "nothing above 2 % is lost"));
+	assert_non_null(strstr(r.text, "No part loses more than 2 % of the time"));
 }
 
 int main(void)

@@ -184,6 +184,41 @@ static void test_tools__llama_and_mistral(void **state)
 		   YES("", "{\"name\""), NULL);
 }
 
+#define ANSWER                                                                                             \
+	"\"answer\":{\"type\":\"json_schema\",\"schema\":{\"type\":\"object\",\"properties\":{\"name\":" \
+	"{\"enum\":[\"a\"]}},\"required\":[\"name\"],\"additionalProperties\":false}}"
+
+/* A call, or an answer with a schema. */
+static void test_tools__an_answer_may_have_a_schema(void **state)
+{
+	(void)state;
+	bed_expect("{\"type\":\"tool_calls\",\"format\":\"chatml\",\"mode\":\"auto\"," ANSWER "," TOOLS "}",
+		   YES("{\"name\": \"a\"}", "<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call>"),
+		   NO("", "It is 5.", "{\"name\": \"b\"}", "{\"name\": \"a\"}<tool_call>"));
+	bed_expect("{\"type\":\"tool_calls\",\"format\":\"llama\",\"mode\":\"auto\"," ANSWER "," TOOLS "}",
+		   YES("{\"name\": \"a\"}", "{\"name\": \"g\", \"parameters\": {}}"),
+		   NO("", "a", "{\"name\": \"g\"}", "{\"name\": \"a\", \"parameters\": {}}"));
+	bed_expect("{\"type\":\"tool_calls\",\"format\":\"chatml\",\"mode\":\"auto\",\"answer\":{\"type\":"
+		   "\"json_object\"}," TOOLS "}",
+		   YES("{}", "{\"b\":[1]}"), NO("", "[]"));
+	bed_expect("{\"type\":\"tool_calls\",\"format\":\"chatml\",\"mode\":\"auto\"," ANSWER ",\"tools\":[]}",
+		   YES("{\"name\": \"a\"}"), NO("", "b"));
+	/* a call is required anyway */
+	bed_expect("{\"type\":\"tool_calls\",\"format\":\"chatml\",\"mode\":\"required\"," ANSWER "," TOOLS "}",
+		   YES("<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call>"), NO("{\"name\": \"a\"}"));
+	bed_refused("{\"type\":\"tool_calls\",\"format\":\"chatml\",\"mode\":\"auto\",\"answer\":{\"type\":\"regex\","
+		    "\"pattern\":\"a\"}," TOOLS "}",
+		    NULL, STATUS_BAD_INPUT, "answer: \"type\" is not json_object or json_schema");
+	bed_refused("{\"type\":\"tool_calls\",\"format\":\"chatml\",\"mode\":\"auto\",\"answer\":{\"type\":"
+		    "\"json_schema\",\"strict\":true,\"schema\":{\"not\":{}}}," TOOLS "}",
+		    NULL, STATUS_UNSUPPORTED, "answer.schema: keyword \"not\"");
+	/* strictness of the answer is not that of the tools */
+	bed_expect("{\"type\":\"tool_calls\",\"format\":\"chatml\",\"mode\":\"auto\",\"answer\":{\"type\":\"json_schema\","
+		   "\"strict\":true,\"schema\":{\"const\":1}},\"tools\":[{\"name\":\"f\",\"parameters\":{\"type\":\"object\","
+		   "\"properties\":{\"a\":{\"not\":{\"const\":1}}}}}]}",
+		   YES("1"), NO("2"));
+}
+
 static void test_tools__refusals(void **state)
 {
 	(void)state;
@@ -281,6 +316,7 @@ int main(void)
 		cmocka_unit_test(test_gbnf__refusals),
 		cmocka_unit_test(test_tools__chatml),
 		cmocka_unit_test(test_tools__llama_and_mistral),
+		cmocka_unit_test(test_tools__an_answer_may_have_a_schema),
 		cmocka_unit_test(test_tools__refusals),
 		cmocka_unit_test(test_tools__every_text_parses),
 	};

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Against transformers and PEFT (tests/oracles/model_gradients.py): logits, loss, every gradient. Fifty steps: train_torch.c */
+/* Against transformers and PEFT (tests/oracles/model_gradients.py): logits, loss, every gradient. Fifty
+ * steps: train_torch.c */
 #include "unit/test.h"
 #include <math.h>
 #include "model/cpu/cpu.h"
 #include "model/model.h"
 #include "model/files/peft/peft.h"
 #include "model/files/safetensors/safetensors.h"
+#include "model/tensor/matrix.h"
 #include "unit/must.h"
+#include "unit/rank_threads.h"
 
 enum { ROWS = 64 };
 static const char *const models[] = {"qwen2", "qwen3", "llama", "llama_tied"};
@@ -23,6 +26,9 @@ struct bed {
 	struct batch batch;
 	struct pass pass;
 	int32_t position[ROWS], trained[ROWS], doc_start[ROWS];
+	double loss; /* of a rank that is a thread */
+	enum status st;
+	struct error err;
 };
 
 static const struct tensor *tensor(const struct safetensors *s, const char *prefix, const char *name)
@@ -108,12 +114,12 @@ static void load(struct bed *b, bool lora)
 	free(slots);
 	free(names);
 	must(model_loaded(b->model, &b->back, &err), &err);
-	if (lora)
+	if (lora && !b->model->whole) /* the test copies the parts */
 		load_adapter(b);
 	must(model_refresh(b->model, &b->back, &err), &err);
 }
 
-static void open_bed(struct bed *b, const char *name, bool lora)
+static void open_part(struct bed *b, const char *name, bool lora, struct model_split split)
 {
 	struct error err = {0};
 	char path[1024];
@@ -130,14 +136,21 @@ static void open_bed(struct bed *b, const char *name, bool lora)
 	b->arena.base = aligned_alloc(ARENA_ALIGN, b->arena.size);
 	assert_non_null(b->arena.base);
 	must(model_create(&b->model, &b->weights.shape,
-			  &(struct model_options){
-				  .lora = lora ? &b->adapter.config : NULL, .full = !lora, .positions = 64},
+			  &(struct model_options){.lora = lora ? &b->adapter.config : NULL,
+						  .full = !lora,
+						  .positions = 64,
+						  .split = split},
 			  &err),
 	     &err);
 	must(model_place(b->model, &b->back, &err), &err);
 	must(saved_create(&b->saved, b->model, RECOMPUTE_NONE, &err), &err);
 	load(b, lora);
 	b->pass = (struct pass){.model = b->model, .back = &b->back, .batch = &b->batch, .saved = &b->saved};
+}
+
+static void open_bed(struct bed *b, const char *name, bool lora)
+{
+	open_part(b, name, lora, (struct model_split){0});
 }
 
 static void close_bed(struct bed *b)
@@ -280,12 +293,118 @@ static void test_torch__every_gradient_of_peft_s_adapter(void **state)
 	check_gradients(true);
 }
 
+static struct split_part part_of(const struct bed *b, int i)
+{
+	const struct param *whole = &b->model->whole->params.table[i];
+
+	return split_part_of(&b->model->split, &b->model->whole->shape, whole->name, whole->rows,
+			     whole->cols);
+}
+
+static float *element(const struct bed *b, const struct mat *flat, int i, int64_t row, int64_t col)
+{
+	const struct mat m = params_view(flat, &b->model->params.table[i]);
+
+	return (float *)m.data + row * m.ld + col;
+}
+
+static void copy_adapter(const struct bed *one, const struct bed *part)
+{
+	for (int i = 0; i < part->model->params.count; i++) {
+		const struct split_part at = part_of(part, i);
+
+		for (int64_t row = 0; row < at.rows; row++)
+			for (int64_t col = 0; col < at.cols; col++)
+				*element(part, &part->model->params.master, i, row, col) = *element(
+					one, &one->model->params.master, i, at.row + row, at.col + col);
+	}
+}
+
+static void *rank_step(void *arg)
+{
+	struct bed *b = arg;
+
+	b->st = b->back.ops->zero(&b->back, b->model->params.grad, &b->err);
+	if (!b->st)
+		b->st = model_forward(&b->pass, &b->err);
+	if (!b->st)
+		b->st = model_backward(&b->pass, 1.0f / (float)b->batch.targets, &b->loss, &b->err);
+	if (!b->st)
+		b->st = split_sum_gradient(b->model, &b->back, &b->err);
+	return NULL;
+}
+
+/* The rank's part of each gradient within 1e-5 of the tensor's largest element. */
+static void check_part(const struct bed *b, const char *grad)
+{
+	for (int i = 0; i < b->model->params.count; i++) {
+		const struct param *p = &b->model->params.table[i];
+		const struct split_part own = part_of(b, i);
+		const struct tensor *t = tensor(&b->expected, grad, p->name);
+		double most = 0, apart = 0;
+
+		for (size_t k = 0; k < t->size / 4; k++)
+			most = fmax(most, fabs((double)at(t, k)));
+		for (int64_t row = 0; row < own.rows; row++)
+			for (int64_t col = 0; col < own.cols; col++)
+				apart = fmax(apart,
+					     fabs((double)*element(b, &b->model->params.grad, i, row, col) -
+						  (double)at(t, (size_t)((own.row + row) * own.all_cols +
+									 own.col + col))));
+		if (!(apart <= 1e-5 * most) || most == 0)
+			fail_msg("%s: %g apart, largest element %g", p->name, apart, most);
+	}
+}
+
+/* Two ranks that share a model, each of which reads its rows and columns of the files. */
+static void check_split(const char *name, bool lora)
+{
+	enum { RANKS = 2 };
+	struct rank_threads threads;
+	struct bed one, rank[RANKS];
+	pthread_t thread[RANKS];
+
+	open_bed(&one, name, lora);
+	rank_threads_open(&threads, RANKS);
+	for (unsigned r = 0; r < RANKS; r++) {
+		open_part(&rank[r], name, lora, (struct model_split){.rank = r, .ranks = RANKS});
+		if (lora)
+			copy_adapter(&one, &rank[r]);
+		rank[r].model->split.comm = &threads.rank[r].comm;
+	}
+	for (unsigned r = 0; r < RANKS; r++)
+		assert_int_equal(pthread_create(&thread[r], NULL, rank_step, &rank[r]), 0);
+	for (unsigned r = 0; r < RANKS; r++)
+		pthread_join(thread[r], NULL);
+	for (unsigned r = 0; r < RANKS; r++) {
+		must(rank[r].st, &rank[r].err);
+		assert_true(
+			fabs(rank[r].loss / (double)one.batch.targets /
+				     (double)at(tensor(&one.expected, lora ? "lora." : "full.", "loss"), 0) -
+			     1) < 1e-5);
+		check_part(&rank[r], lora ? "lora.grad." : "full.grad.");
+		close_bed(&rank[r]);
+	}
+	rank_threads_close(&threads);
+	close_bed(&one);
+}
+
+static void test_torch__every_gradient_of_two_ranks_that_share_a_model(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+		check_split(models[i], false);
+		check_split(models[i], true);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_torch__adapters_that_peft_wrote_are_loaded_as_they_are),
 		cmocka_unit_test(test_torch__every_gradient_of_full_fine_tuning),
 		cmocka_unit_test(test_torch__every_gradient_of_peft_s_adapter),
+		cmocka_unit_test(test_torch__every_gradient_of_two_ranks_that_share_a_model),
 	};
 
 	return cmocka_run_group_tests_name("torch", tests, NULL, NULL);

@@ -49,6 +49,7 @@ static void test_report__versions_and_pci_addresses_are_no_names(void **state)
 	replaced("at 12:30:59", "at 12:30:59");
 	replaced("no 10.1.2.3.4 either", "no 10.1.2.3.4 either");
 	replaced("peer 192.168.7.9:8080", "peer address-6d571638:8080");
+	replaced("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1");
 	replaced("", "");
 }
 

@@ -90,6 +90,31 @@ static void test_serving__each_start_of_the_engine_has_a_row(void **state)
 	bed_close(&b);
 }
 
+static void test_serving__the_memory_of_the_last_engine_that_told_it(void **state)
+{
+	struct grid g = {0};
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, "serve");
+	add_phase(&b, "serve", 3, 7, json_pack("{s:s}", "engine_end", "signal 9 (Killed)"));
+	assert_false(serving_memory_grid(&g, &b.view));
+	add_phase(&b, "serve 2", 8, 9,
+		  json_pack("{s:[{s:s, s:I, s:I}, {s:s, s:n, s:I}]}", "memory", "what", "weights", "planned",
+			    (json_int_t)2097152, "used", (json_int_t)1048576, "what", "resident memory of the process",
+			    "planned", "used", (json_int_t)3145728));
+	add_phase(&b, "serve 3", 10, 60, json_pack("{s:[]}", "memory"));
+	assert_true(serving_memory_grid(&g, &b.view));
+	assert_int_equal(grid_rows(&g), 2);
+	assert_string_equal(grid_at(&g, 0, 0), "weights");
+	assert_string_equal(grid_at(&g, 0, 1), "2 MiB");
+	assert_string_equal(grid_at(&g, 0, 2), "1 MiB");
+	assert_string_equal(grid_at(&g, 1, 1), "–");
+	assert_string_equal(grid_at(&g, 1, 2), "3 MiB");
+	grid_release(&g);
+	bed_close(&b);
+}
+
 static void test_serving__other_jobs_have_no_such_tables(void **state)
 {
 	struct grid g = {0};
@@ -102,6 +127,7 @@ static void test_serving__other_jobs_have_no_such_tables(void **state)
 	assert_null(serving_case(&b.view));
 	assert_false(serving_grid(&g, &b.view));
 	assert_false(serving_engines_grid(&g, &b.view));
+	assert_false(serving_memory_grid(&g, &b.view));
 	grid_release(&g);
 	bed_close(&b);
 }
@@ -141,6 +167,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_serving__results_have_their_units_and_absent_ones_no_row),
 		cmocka_unit_test(test_serving__each_start_of_the_engine_has_a_row),
+		cmocka_unit_test(test_serving__the_memory_of_the_last_engine_that_told_it),
 		cmocka_unit_test(test_serving__other_jobs_have_no_such_tables),
 		cmocka_unit_test(test_serving__a_killed_job_is_told_to_start_again),
 	};

@@ -226,6 +226,24 @@ static void test_training__without_parts_phases_add_up_and_the_setting_is_said(v
 	bed_close(&b);
 }
 
+/* Waiting for other ranks is a part of its own, and not in the host's time. */
+static void test_training__communication_is_not_counted_twice(void **state)
+{
+	struct grid g = {0};
+	struct bed b;
+
+	(void)state;
+	bed_open(&b);
+	times(&b, 0.4, false);
+	reading(&b, "comm_s", 0.02);
+	assert_true(training_parts_grid(&g, &b.view));
+	assert_int_equal(grid_rows(&g), 6);
+	assert_true(ms_of(&g, "communication") == 20 && ms_of(&g, "host") == 20);
+	assert_true(sum_of(&g) == 400);
+	grid_release(&g);
+	bed_close(&b);
+}
+
 /* Row of that name; -1: none. */
 static int named(const struct grid *g, const char *name)
 {
@@ -282,6 +300,7 @@ int main(void)
 		cmocka_unit_test(test_training__a_step_done_again_counts_as_it_was_done_last),
 		cmocka_unit_test(test_training__parts_add_up_to_the_step_of_median_length),
 		cmocka_unit_test(test_training__without_parts_phases_add_up_and_the_setting_is_said),
+		cmocka_unit_test(test_training__communication_is_not_counted_twice),
 		cmocka_unit_test(test_training__energy_per_token_needs_a_steady_rate),
 		cmocka_unit_test(test_training__a_run_that_told_no_step_has_no_parts),
 	};

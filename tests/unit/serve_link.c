@@ -119,9 +119,9 @@ static void test_link__requests_end_once_and_are_forgotten(void **state)
 
 	(void)state;
 	world_begin(&w);
-	assert_true(link_submit(w.link, &w.answer->choices[0], 5, 1, &e));
-	assert_true(link_submit(w.link, &w.answer->choices[1], 5, 1, &e));
-	assert_false(link_submit(w.link, &w.answer->choices[2], 5, 1, &e)); /* two at most */
+	assert_true(link_submit(w.link, &w.answer->choices[0], 5, &e));
+	assert_true(link_submit(w.link, &w.answer->choices[1], 5, &e));
+	assert_false(link_submit(w.link, &w.answer->choices[2], 5, &e)); /* two at most */
 	assert_int_equal(e.http, 429);
 	first = next(&w).request.id;
 	second = next(&w).request.id;
@@ -150,7 +150,7 @@ static void test_link__loss_has_a_cause(void **state)
 
 	(void)state;
 	world_begin(&w);
-	assert_true(link_submit(w.link, &w.answer->choices[0], 5, 1, &e));
+	assert_true(link_submit(w.link, &w.answer->choices[0], 5, &e));
 	frame_link_destroy(&w.engine);
 	link_receive(w.link, 300);
 	assert_int_equal(w.seen.losses, 1);
@@ -161,7 +161,7 @@ static void test_link__loss_has_a_cause(void **state)
 	link_lose(w.link, 7, "signal 11");
 	assert_string_equal(link_cause(w.link), "signal 11");
 	assert_int_equal(w.seen.losses, 1);
-	assert_false(link_submit(w.link, &w.answer->choices[0], 5, 1, &e));
+	assert_false(link_submit(w.link, &w.answer->choices[0], 5, &e));
 	assert_int_equal(e.http, 503);
 	assert_string_equal(e.message, "signal 11");
 	assert_true(e.retry_s > 0);

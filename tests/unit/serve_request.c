@@ -108,7 +108,7 @@ static const struct refused refused[] = {
 	{PROTOCOL_CHAT, "{" HI ",\"response_format\":\"json\"}", "response_format"},
 	{PROTOCOL_CHAT, "{" HI ",\"response_format\":{\"type\":\"xml\"}}", "response_format.type"},
 	{PROTOCOL_CHAT, "{" HI ",\"response_format\":{\"type\":\"json_schema\"}}", "response_format.json_schema"},
-	{PROTOCOL_CHAT, "{" HI ",\"response_format\":{\"type\":\"json_object\"},\"tools\":[" TOOL "]}", "response_format"},
+	{PROTOCOL_CHAT, "{" HI ",\"response_format\":{\"type\":\"xml\"},\"tools\":[" TOOL "]}", "response_format.type"},
 	{PROTOCOL_CHAT, "{" HI ",\"tools\":{}}", "tools"},
 	{PROTOCOL_CHAT, "{" HI ",\"tools\":[5]}", "tools[0]"},
 	{PROTOCOL_CHAT, "{" HI ",\"tools\":[" TOOL ",{\"type\":\"function\"}]}", "tools[1]"},
@@ -348,6 +348,12 @@ static void test_request__formats_and_tools_become_grammars(void **state)
 	expect_grammar("{" HI ",\"tools\":[" TOOL "],\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"f\"}}}",
 		       PROTOCOL_CHAT, "\"mode\":\"named\",\"name\":\"f\"", true);
 	expect_grammar("{" HI ",\"tools\":[]}", PROTOCOL_CHAT, NULL, false);
+	expect_grammar("{" HI ",\"tools\":[" TOOL "],\"response_format\":{\"type\":\"text\"}}", PROTOCOL_CHAT,
+		       "\"mode\":\"auto\",\"parallel\":true}", true);
+	expect_grammar("{" HI ",\"tools\":[" TOOL "],\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":true}}}",
+		       PROTOCOL_CHAT, "\"answer\":{\"type\":\"json_schema\",\"schema\":true,\"strict\":true}}", true);
+	expect_grammar("{" HI ",\"tools\":[" TOOL "],\"tool_choice\":\"none\",\"response_format\":{\"type\":\"json_object\"}}",
+		       PROTOCOL_CHAT, "{\"type\":\"json_object\"}", false);
 	expect_grammar("{\"input\":\"a\",\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{}}],\"tool_choice\":"
 		       "{\"type\":\"function\",\"name\":\"f\"}}",
 		       PROTOCOL_RESPONSES, "\"mode\":\"named\",\"name\":\"f\"", true);

@@ -21,6 +21,8 @@ static struct {
 	struct team_mpi mpi;
 	struct mpi_plugin_call broadcast[8];
 	unsigned broadcasts;
+	unsigned groups, left; /* groups made and left */
+	unsigned members[RANKS], group_calls, gathers;
 } fake;
 
 static void close_fake(struct team *t)
@@ -74,25 +76,38 @@ enum status team_mpi_call(struct team *t, const struct mpi_plugin_call *c, struc
 	return STATUS_OK;
 }
 
-/* A group has both ranks. */
-enum status team_mpi_group(struct team *t, const unsigned *ranks, unsigned count, void **group, struct error *err)
+enum status team_mpi_group(struct team *t, const unsigned *ranks, unsigned count, void **group,
+			   struct error *err)
 {
-	(void)t, (void)ranks, (void)err;
-	assert_int_equal(count, RANKS);
-	*group = &fake;
+	(void)t;
+	if (!pthread_equal(pthread_self(), fake.thread) || ++fake.calls == fake.fails_at)
+		return error_set(err, STATUS_VENDOR, "MPI_Comm_create_group: failed");
+	assert_true(count <= RANKS);
+	memcpy(fake.members, ranks, count * sizeof(*ranks));
+	fake.groups++;
+	*group = &fake.groups;
 	return STATUS_OK;
 }
 
-enum status team_mpi_group_call(struct team *t, void *group, const struct mpi_plugin_call *c, struct error *err)
+/* An all-gather in place finds this rank's block at its place. The other's is a copy. */
+enum status team_mpi_group_call(struct team *t, void *group, const struct mpi_plugin_call *c,
+				struct error *err)
 {
-	assert_ptr_equal(group, &fake);
-	return team_mpi_call(t, c, err);
+	assert_ptr_equal(group, &fake.groups);
+	fake.group_calls++;
+	if (c->what != MPI_PLUGIN_ALL_GATHER || !c->in_place)
+		return team_mpi_call(t, c, err);
+	fake.gathers++;
+	memcpy((char *)c->receive + c->count, c->receive, c->count);
+	return STATUS_OK;
 }
 
 void team_mpi_group_leave(struct team *t, void *group)
 {
 	(void)t;
-	assert_ptr_equal(group, &fake);
+	assert_ptr_equal(group, &fake.groups);
+	assert_true(pthread_equal(pthread_self(), fake.thread));
+	fake.left++;
 }
 
 /* Both ranks ask for the same collectives. */
@@ -355,6 +370,70 @@ static void test_comm_mpi__bf16_halves_the_bytes_and_rounds_as_stated(void **sta
 	free(other);
 }
 
+static void test_comm_mpi__a_group_has_its_own_sums(void **state)
+{
+	const struct comm_members both = {.first = 0, .stride = 1, .count = RANKS};
+	float x[3] = {1, 1, 1};
+	struct error err = {0};
+	struct team team;
+	struct comm *c = opened(&team), *group;
+
+	(void)state;
+	assert_int_equal(comm_mpi_group(&group, c, &both, &err), STATUS_OK);
+	assert_true(group->rank == 0 && group->size == RANKS);
+	assert_true(fake.members[0] == 0 && fake.members[1] == 1);
+	assert_int_equal(group->ops->all_reduce(group, row(x, 3), &err), STATUS_OK);
+	assert_int_equal(group->ops->wait(group, &err), STATUS_OK);
+	assert_true(x[0] == 2 && x[1] == 2 && x[2] == 2);
+	group->ops->close(group);
+	assert_int_equal(fake.left, 1);
+	c->ops->close(c);
+	assert_int_equal(fake.closed, 1);
+}
+
+static void test_comm_mpi__a_group_that_mpi_refuses(void **state)
+{
+	const struct comm_members both = {.first = 0, .stride = 1, .count = RANKS};
+	struct error err = {0};
+	struct team team;
+	struct comm *c = opened(&team), *group;
+
+	(void)state;
+	fake.fails_at = fake.calls + 1;
+	assert_int_equal(comm_mpi_group(&group, c, &both, &err), STATUS_VENDOR);
+	assert_null(group);
+	assert_non_null(strstr(err.text, "MPI_Comm_create_group"));
+	c->ops->close(c);
+	assert_int_equal(fake.left, 0);
+}
+
+static void test_comm_mpi__ranges_within_a_group(void **state)
+{
+	static const size_t equal[] = {0, 4, 8}, unequal[] = {0, 3, 8};
+	const struct comm_members both = {.first = 0, .stride = 1, .count = RANKS};
+	float x[8] = {1, 2, 3, 4, 0, 0, 0, 0};
+	double sum = 3;
+	struct error err = {0};
+	struct team team;
+	struct comm *all = opened(&team), *c;
+
+	(void)state;
+	assert_int_equal(comm_mpi_group(&c, all, &both, &err), STATUS_OK);
+	/* equal ranges are one call, others a broadcast each */
+	assert_int_equal(c->ops->all_gather(c, row(x, 8), equal, &err), STATUS_OK);
+	assert_int_equal(c->ops->wait(c, &err), STATUS_OK);
+	assert_true(fake.gathers == 1 && fake.broadcasts == 0 && x[4] == 1 && x[7] == 4);
+	assert_int_equal(c->ops->all_gather(c, row(x, 8), unequal, &err), STATUS_OK);
+	assert_int_equal(c->ops->reduce_scatter(c, row(x, 8), equal, &err), STATUS_OK);
+	assert_int_equal(c->ops->wait(c, &err), STATUS_OK);
+	assert_true(fake.gathers == 1 && fake.broadcasts == 2 && x[0] == 2 && x[3] == 8);
+	assert_int_equal(comm_sum(c, &sum, 1, &err), STATUS_OK);
+	assert_true(sum == 6);
+	assert_int_equal(fake.group_calls, 5);
+	c->ops->close(c);
+	all->ops->close(all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -365,7 +444,10 @@ int main(void)
 		cmocka_unit_test(test_comm_mpi__bytes_are_collected),
 		cmocka_unit_test(test_comm_mpi__host_numbers_come_back_at_once),
 		cmocka_unit_test(test_comm_mpi__bf16_halves_the_bytes_and_rounds_as_stated),
+		cmocka_unit_test(test_comm_mpi__ranges_within_a_group),
 		cmocka_unit_test(test_comm_mpi__after_a_failure_nothing_is_called),
+		cmocka_unit_test(test_comm_mpi__a_group_has_its_own_sums),
+		cmocka_unit_test(test_comm_mpi__a_group_that_mpi_refuses),
 	};
 
 	return cmocka_run_group_tests_name("train_comm_mpi", tests, NULL, NULL);

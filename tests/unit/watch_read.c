@@ -819,6 +819,33 @@ static void test_readings_that_are_refused(void **state)
 	bed_stop(&b);
 }
 
+static const char *energy_why(struct bed *b)
+{
+	const struct watch_entity *e = find(state_of(b), METRIC_SCOPE_CPU, "model", "A processor");
+
+	return e && !watch_get(e, CATALOGUE_CPU_ENERGY) ? watch_why(e, CATALOGUE_CPU_ENERGY) : NULL;
+}
+
+/* A machine without energy counters is told apart from counters that this user may not read. */
+static void test_energy_counters(void **state)
+{
+	char path[PATH_MAX];
+	struct bed b;
+
+	machine_make(*state);
+	snprintf(path, sizeof(path), "%s/sys/class/powercap/intel-rapl:0/energy_uj", (char *)*state);
+	assert_int_equal(unlink(path), 0); /* root may read every file, so there is none */
+	bed_start(&b, *state, 0.1);
+	WAIT(&b, energy_why(&b));
+	assert_string_equal(energy_why(&b), "this user may not read the energy counters (RAPL); root may");
+	bed_stop(&b);
+	machine_file(*state, "sys/class/powercap/intel-rapl:0/name", "psys\n");
+	bed_start(&b, *state, 0.1);
+	WAIT(&b, energy_why(&b));
+	assert_string_equal(energy_why(&b), "the machine has no energy counters (RAPL)");
+	bed_stop(&b);
+}
+
 static void test_dcgm_has_the_counters(void **state)
 {
 	struct bed b;
@@ -958,6 +985,7 @@ int main(int argc, char **argv)
 		scratch_test(test_xids_without_a_kernel_log),
 		scratch_test(test_xids_of_a_log_that_has_turned_over),
 		scratch_test(test_readings_that_are_refused),
+		scratch_test(test_energy_counters),
 		scratch_test(test_dcgm_has_the_counters),
 		scratch_test(test_instances_without_gpm),
 		scratch_test(test_a_slow_reader),

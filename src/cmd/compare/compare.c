@@ -187,9 +187,10 @@ static int run(const struct command_context *c, const void *values)
 		scales = compare_scaling(scaling, loaded.run, loaded.count);
 	if (scales &&
 	    !result.row_count) /* runs with other numbers of ranks are no regression of each other */
-		snprintf(result.headline, sizeof(result.headline), "runs with %u to %u ranks: %.300s",
+		snprintf(result.headline, sizeof(result.headline),
+			 "runs with %u to %u ranks: an efficiency of %.1f %% with the most ranks",
 			 scaling->run[0].ranks, scaling->run[scaling->count - 1].ranks,
-			 scaling->run[scaling->count - 1].text);
+			 100 * scaling->run[scaling->count - 1].efficiency);
 	if (scales && !result.row_count)
 		result.exit_code = EXIT_PASS;
 	if (!status)

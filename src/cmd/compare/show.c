@@ -193,8 +193,8 @@ static void history_show(const struct showing *s, bool all)
 	if (*c->advice)
 		text_addf(out, "%s\n", c->advice);
 	if (c->only_before || c->only_after)
-		text_addf(out, "%zu cases are only in the first run, %zu only in the last\n", c->only_before,
-			  c->only_after);
+		text_addf(out, "cases in the first run only: %zu; in the last run only: %zu\n",
+			  c->only_before, c->only_after);
 }
 
 static void outliers_show(const struct showing *s)

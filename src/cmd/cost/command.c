@@ -59,7 +59,7 @@ static enum status check_options(struct cost_opts *o, char today[11], struct err
 	gmtime_r(&now, &day);
 	strftime(today, 11, "%Y-%m-%d", &day);
 	if (!o->runs.count)
-		return error_set(err, STATUS_BAD_INPUT, "cost: name a run directory");
+		return error_set(err, STATUS_BAD_INPUT, "no run directory given: assay cost DIR");
 	if (o->runs.count > RUNS_MAX)
 		return error_set(err, STATUS_BAD_INPUT, "%zu runs given; cost accepts at most %d",
 				 o->runs.count, RUNS_MAX);

@@ -266,16 +266,34 @@ static enum status no_tokens(const struct reader *b, struct error *err)
 			 b->s->run);
 }
 
+struct tokens {
+	double input, output, cached; /* cached: part of input; NaN: not known */
+};
+
+/* The tokens of a window of a load, in which its energy is measured: those that arrived in it. The counts of
+ * a run are of the requests that were due in it, and end later. With users who come in waves, both differ by
+ * 10 %. A record without rates has only the counts. */
+static struct tokens tokens_of(const struct record_phase *p, double seconds)
+{
+	struct tokens t = {number(p, "prompt_tokens"), number(p, "output_tokens"),
+			   number(p, "cached_tokens")};
+	const double output = number(p, "output_tokens_per_s") * seconds,
+		     input = number(p, "total_tokens_per_s") * seconds - output;
+
+	if (isnan(input) || !(t.input > 0))
+		return t;
+	return (struct tokens){input, output, t.cached * input / t.input};
+}
+
 /* A stage of a load: its tokens and energy, for the split. */
 static void add_stage(const struct reader *b, const struct record_phase *p)
 {
-	double input = number(p, "prompt_tokens"), output = number(p, "output_tokens");
-	double cached = number(p, "cached_tokens");
+	const struct tokens t = tokens_of(p, length_s(p));
 	struct cost_subject *s = b->s;
 	struct cost_energy e;
 	struct energy gpu, cpu, dram;
 
-	if (s->stages == COST_STAGES || !p->has_window || isnan(input) || isnan(output))
+	if (s->stages == COST_STAGES || !p->has_window || isnan(t.input) || isnan(t.output))
 		return;
 	gpu_energy(b, &gpu, p->t0_ns, p->t1_ns);
 	host_energy(b, &cpu, "cpu_energy_j", p->t0_ns, p->t1_ns);
@@ -283,7 +301,7 @@ static void add_stage(const struct reader *b, const struct record_phase *p)
 	all_energy(b, &e, &gpu, &cpu, &dram, length_s(p));
 	if (e.known && b->o->node_power <= 0)
 		s->stage[s->stages++] =
-			(struct split_stage){input - (isnan(cached) ? 0 : cached), output, e.joules};
+			(struct split_stage){t.input - (isnan(t.cached) ? 0 : t.cached), t.output, e.joules};
 }
 
 static enum status read_load(struct reader *b, struct error *err)
@@ -291,18 +309,20 @@ static enum status read_load(struct reader *b, struct error *err)
 	const struct record_phase *once = record_phase(b->c, "once"), *window = record_phase(b->c, "window");
 	struct cost_subject *s = b->s;
 	double stated = number(once, "window_s");
+	struct tokens t;
 	const char *doubt;
 
 	if (!window || !window->has_window)
 		window = once;
-	s->input = number(once, "prompt_tokens");
-	s->output = number(once, "output_tokens");
-	s->cached = number(once, "cached_tokens");
+	s->seconds = isnan(stated) ? length_s(window) : stated;
+	t = tokens_of(once, s->seconds);
+	s->input = t.input;
+	s->output = t.output;
+	s->cached = t.cached;
 	if (!once || !(s->input > 0 || s->output > 0))
 		return no_tokens(b, err);
 	doubt = json_string_value(json_array_get(json_object_get(once->values, "untrusted"), 0));
 	text_copy(s->doubt, sizeof(s->doubt), doubt ? doubt : "");
-	s->seconds = isnan(stated) ? length_s(window) : stated;
 	if (window->has_window)
 		measure(b, window->t0_ns, window->t1_ns);
 	if (!window->has_window || fabs(length_s(window) - s->seconds) > WINDOW_DIFFERENCE * s->seconds) {

@@ -137,7 +137,8 @@ static enum status take_hosts(struct hosts *h, const struct deploy_opts *o, stru
 	if (o->hostfile)
 		return hosts_read(h, o->hostfile, err);
 	if (!o->hosts.count)
-		return error_set(err, STATUS_BAD_INPUT, "deploy: name the hosts, or a file with --hostfile");
+		return error_set(err, STATUS_BAD_INPUT,
+				 "no hosts given: assay deploy HOST.. -- COMMAND, or --hostfile FILE");
 	for (size_t i = 0; i < o->hosts.count; i++)
 		text_addf(&all, "%s%s", i ? "," : "", o->hosts.word[i]);
 	st = all.failed ? error_errno(err, ENOMEM, "no memory for the hosts")
@@ -253,7 +254,8 @@ static enum status over_ssh(struct filled *f, const struct deploy_opts *o, const
 	if (!st)
 		st = lock(&fd, d->folder, err);
 	if (!st)
-		log_info(c->log, LOG_TOPIC_RUN, "deploying to %zu hosts: %s", d->count, d->folder);
+		log_info(c->log, LOG_TOPIC_RUN, "deploying to %zu host%s: %s", d->count,
+			 d->count == 1 ? "" : "s", d->folder);
 	if (!st)
 		st = deploy_run(d, err);
 	if (!st)

@@ -4,7 +4,6 @@
 #include "cmd/model/one_text.h"
 #include "cmd/shared/saved_kernels.h"
 #include "core/clock.h"
-#include "train/memory/process_memory.h"
 
 enum { TOGETHER = 8, OUTPUTS = 256, STOPS = 2, TELL_NS = 1000000000 };
 
@@ -231,24 +230,6 @@ static enum status run_all(struct measuring *x, struct error *err)
 	return st;
 }
 
-static void note_memory(struct measuring *x)
-{
-	const struct loaded *l = engine_loaded(x->engine);
-	struct eval_memory *memory = &x->m->memory;
-
-	memory->planned = l->planned;
-	memory->used_bytes = l->arena.peak;
-	memory->pages_used = engine_pages_most(x->engine);
-	for (int i = 0; i < MEM_KINDS; i++)
-		memory->used[i] = l->arena.kind_peak[i];
-	memory->process_bytes = memory_peak();
-	if (x->m->gpu) {
-		const uint64_t all = memory_of_gpu(&l->back);
-
-		memory->outside = all > l->planned.bytes ? all - l->planned.bytes : 0;
-	}
-}
-
 static void note_device(struct measuring *x)
 {
 	const struct load_facts f = load_facts(engine_loaded(x->engine));
@@ -309,7 +290,7 @@ enum status eval_measure(struct eval_measured *m, struct eval_task *task, const 
 	if (!st) {
 		note_device(&x);
 		st = run_all(&x, err);
-		note_memory(&x);
+		engine_memory_read(&x.m->memory, x.engine);
 	}
 	release(&x);
 	return st;

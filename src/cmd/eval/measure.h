@@ -6,6 +6,7 @@
 #include "cmd/eval/difference.h"
 #include "cmd/eval/precision.h"
 #include "cmd/eval/windows.h"
+#include "cmd/shared/engine_memory.h"
 
 /* The same for all precisions. */
 struct eval_task {
@@ -19,16 +20,6 @@ struct eval_task {
 	uint64_t told_ns;  /* time of the last progress line */
 };
 
-/* Planned memory beside the memory used. */
-struct eval_memory {
-	struct load_plan planned;
-	uint64_t used[MEM_KINDS]; /* largest size of each kind */
-	uint64_t used_bytes;	  /* largest size of all kinds together */
-	int64_t pages_used;	  /* most pages of the KV cache in use at one time */
-	uint64_t outside;	  /* GPU memory outside the plan, of all processes; 0: none or unknown */
-	uint64_t process_bytes;	  /* largest resident size of the process so far; 0: unknown */
-};
-
 struct eval_measured {
 	char name[96]; /* of the precision, or of the model that is compared */
 	char device[96];
@@ -38,7 +29,7 @@ struct eval_measured {
 	struct answer_totals calls;
 	uint64_t tokens, cut; /* tokens that were computed; answers that reached the limit */
 	double load_s, seconds;
-	struct eval_memory memory;
+	struct engine_memory memory;
 	char broken[256]; /* why the precision gives no figures: NaN in logits; "": it does */
 };
 

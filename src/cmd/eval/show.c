@@ -58,7 +58,7 @@ static double megabytes(uint64_t bytes)
 
 static void add_memory(struct text *out, const struct eval_measured *m)
 {
-	const struct eval_memory *y = &m->memory;
+	const struct engine_memory *y = &m->memory;
 	const struct load_plan *p = &y->planned;
 
 	text_addf(out, "\nmemory of %s%-*s  %12s  %12s\n", m->name,
@@ -120,31 +120,6 @@ static json_t *figure_json(struct eval_figure f)
 			 isfinite(f.value) ? real_or_null(f.half_width) : json_null());
 }
 
-static json_t *memory_json(const struct eval_measured *m)
-{
-	const struct eval_memory *y = &m->memory;
-	const struct load_plan *p = &y->planned;
-	json_t *out = json_array();
-
-	for (int i = 0; i < MEM_KINDS; i++)
-		if (p->kind_peak[i] || y->used[i])
-			json_array_append_new(out, json_pack("{ss sI sI}", "component",
-							     memory_kind_name((enum memory_kind)i), "planned",
-							     (json_int_t)p->kind_peak[i], "used",
-							     (json_int_t)y->used[i]));
-	json_array_append_new(out, json_pack("{ss sI sI}", "component", "pages", "planned",
-					     (json_int_t)((uint64_t)p->pages * p->page_bytes), "used",
-					     (json_int_t)((uint64_t)y->pages_used * p->page_bytes)));
-	json_array_append_new(out, json_pack("{ss sI sI}", "component", "all", "planned",
-					     (json_int_t)p->bytes, "used", (json_int_t)y->used_bytes));
-	if (m->gpu)
-		json_array_append_new(out, json_pack("{ss sn sI}", "component", "outside", "planned", "used",
-						     (json_int_t)y->outside));
-	json_array_append_new(out, json_pack("{ss sn sI}", "component", "process", "planned", "used",
-					     (json_int_t)y->process_bytes));
-	return out;
-}
-
 static json_t *side_json(const struct eval_results *r, size_t i)
 {
 	const struct eval_measured *m = &r->measured[i];
@@ -169,7 +144,7 @@ static json_t *side_json(const struct eval_results *r, size_t i)
 	json_object_set_new(out, "load_s", json_real(m->load_s));
 	json_object_set_new(out, "seconds", json_real(m->seconds));
 	json_object_set_new(out, "tokens_per_s", json_real(rate_of(m)));
-	json_object_set_new(out, "memory", memory_json(m));
+	json_object_set_new(out, "memory", engine_memory_json(&m->memory));
 	return out;
 }
 

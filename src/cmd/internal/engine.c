@@ -4,6 +4,7 @@
 #include <poll.h>
 #include "cmd/command.h"
 #include "cmd/internal/child_channel.h"
+#include "cmd/shared/engine_memory.h"
 #include "cmd/shared/saved_kernels.h"
 #include "core/clock.h"
 #include "engine/engine_loop.h"
@@ -108,19 +109,22 @@ static void alive(void *arg, double expected_s)
 	const uint64_t now = clock_now_ns(clock_monotonic());
 	const double s = sender->at_ns ? (double)(now - sender->at_ns) * 1e-9 : 0;
 	const double rate = s > 0 ? (double)(f.tokens - sender->tokens) / s : 0;
+	struct engine_memory memory;
 
 	sender->tokens = f.tokens;
 	sender->at_ns = now;
 	if (poll(&channel, 1, 0) != 1)
 		return;
+	engine_memory_read(&memory, sender->engine);
 	child_send(sender->channel, "alive",
-		   json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i}",
-			     "expected_s", expected_s, "tokens_per_s", rate, "steps", (json_int_t)f.steps,
-			     "tokens", (json_int_t)f.tokens, "prompt_tokens", (json_int_t)f.prompt_tokens,
-			     "cached_tokens", (json_int_t)f.cached_tokens, "preemptions",
-			     (json_int_t)f.preemptions, "ended", (json_int_t)f.ended, "running",
-			     (int)f.running, "waiting", (int)f.waiting, "pages", (int)f.pages, "pages_used",
-			     (int)f.pages_used, "pages_cached", (int)f.pages_cached),
+		   json_pack("{s:o*, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i}",
+			     "memory", engine_memory_json(&memory), "expected_s", expected_s, "tokens_per_s",
+			     rate, "steps", (json_int_t)f.steps, "tokens", (json_int_t)f.tokens,
+			     "prompt_tokens", (json_int_t)f.prompt_tokens, "cached_tokens",
+			     (json_int_t)f.cached_tokens, "preemptions", (json_int_t)f.preemptions, "ended",
+			     (json_int_t)f.ended, "running", (int)f.running, "waiting", (int)f.waiting,
+			     "pages", (int)f.pages, "pages_used", (int)f.pages_used, "pages_cached",
+			     (int)f.pages_cached),
 		   NULL);
 }
 
@@ -161,6 +165,7 @@ static enum status serve(struct engine_process *p, struct error *err)
 				     r.cache_bytes, "load_s", r.load_s),
 			   NULL);
 		st = engine_loop(&loop, err);
+		alive(&sender, 0); /* the last figures */
 	}
 	engine_destroy(&loop.engine);
 	return st;

@@ -73,6 +73,7 @@ static enum status serve(struct child_channel *p, struct error *err)
 		.limits = {.queue = number(p, "queue"),
 			   .connections = number(p, "connections"),
 			   .body_bytes = number(p, "body"),
+			   .answer_s = (unsigned)number(p, "answer_s"),
 			   .hang_s = (unsigned)number(p, "hang_s")},
 		.log = &log,
 	};

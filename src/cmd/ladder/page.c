@@ -30,7 +30,7 @@ static void add_header(struct text *out, const struct ladder *l)
 				   l->rung[l->top].rounds);
 		text_addf(
 			out,
-			"<p>All rungs up to %s together: <b>%s</b> times the baseline. The guide expects 8 to 12 on an H100.</p>\n",
+			"<p>All rungs up to %s together: <b>%s</b> times the baseline. A published training guide expects 8 to 12 on an H100.</p>\n",
 			rung_list[l->top].word, total);
 	}
 	units_format_clock(seconds, sizeof(seconds), l->seconds);

@@ -235,7 +235,7 @@ void ladder_add_summary(struct text *out, const struct ladder *l)
 	if (l->top > 0)
 		text_addf(
 			out,
-			"All rungs up to %s together: %s times the baseline; the guide expects 8 to 12 on an H100.\n\n",
+			"All rungs up to %s together: %s times the baseline. A published training guide expects 8 to 12 on an H100.\n\n",
 			rung_list[l->top].word, total);
 	else
 		text_add(out, "No rung has a factor.\n\n");

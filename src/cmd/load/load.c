@@ -88,7 +88,7 @@ static const struct opt rows[] = {
 	OPT_ROW(struct load_opts, attainment, .name = "attainment", .preset = "0.99", .min = 0.5, .max = 1,
 		.help = "share of the requests that must meet the limits"),
 	OPT_ROW(struct load_opts, expectations, .name = "expectations", .shown = "DIR",
-		.help = "judge by these expectations: a folder, a saved set, or d2 (P95 of TTFT below 100 ms, P99 below "
+		.help = "judge by these expectations: a folder, a saved set, or the built-in set d2 (P95 of TTFT below 100 ms, P99 below "
 			"200 ms, on eight GPUs 10,000 tokens/s)"),
 	OPT_ROW(struct load_opts, sweep, .name = "sweep",
 		.help = "search for the highest rate that meets the limits"),

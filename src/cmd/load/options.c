@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/load/options.h"
+#include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { DAY_S = 86400 };
 
@@ -50,6 +52,9 @@ static enum status check_target(const struct load_opts *o, struct error *err)
 	if (o->url && o->model)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "give an address or --model, not both; for prompt lengths use --tokenizer");
+	if (o->model && access(o->model, R_OK))
+		return error_set(err, STATUS_BAD_INPUT, "cannot open model %s: %s", o->model,
+				 strerror(errno));
 	if (o->serve && !o->model)
 		return error_set(err, STATUS_BAD_INPUT, "--serve-options needs --model");
 	return o->url ? check_url(o->url, err) : STATUS_OK;

@@ -124,7 +124,7 @@ static int run(const struct command_context *c, const void *opts_)
 
 	model_files_begin(&m.files, c);
 	st = o->out ? shape_by_name(&shape, o->shape, &err)
-		    : error_set(&err, STATUS_BAD_INPUT, "make-model: give the folder with --out DIR");
+		    : error_set(&err, STATUS_BAD_INPUT, "no folder given: assay make-model --out DIR");
 	if (!st && o->tokenizer)
 		st = check_tokenizer(o->tokenizer, &shape, &err);
 	if (!st)

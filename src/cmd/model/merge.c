@@ -50,8 +50,8 @@ static enum status merge(struct model_files *files, const struct merge_opts *o, 
 	enum status st;
 
 	if (!o->base || !o->out)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "merge: give a base model and the folder for the result, --out DIR");
+		return error_set(err, STATUS_BAD_INPUT, "no %s given: assay merge MODEL [ADAPTER] --out DIR",
+				 o->base ? "folder for the result" : "model");
 	st = weights_open(&base, o->base, err);
 	if (!st)
 		st = merge_write(o->out, &base, &mo, err);

@@ -60,8 +60,8 @@ static enum status quantize(struct model_files *files, const struct quantize_opt
 	enum status st;
 
 	if (!o->model || !o->out)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "quantize: give a model and the folder for the result, --out DIR");
+		return error_set(err, STATUS_BAD_INPUT, "no %s given: assay quantize MODEL --out DIR",
+				 o->model ? "folder for the result" : "model");
 	st = weights_open(&model, o->model, err);
 	if (!st)
 		st = merge_write(o->out, &model, &mo, err);

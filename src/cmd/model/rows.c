@@ -321,7 +321,7 @@ static enum status check_outputs(const struct rows_opts *o, struct error *err)
 static enum status check(const struct rows_opts *o, struct error *err)
 {
 	if (!o->files.count)
-		return error_set(err, STATUS_BAD_INPUT, "rows: name a file with training data");
+		return error_set(err, STATUS_BAD_INPUT, "no file given: assay rows FILE --out ROWS.jsonl");
 	if (o->answers && (o->out || o->show || o->format == FORMAT_BFCL || o->files.count != 1))
 		return error_set(
 			err, STATUS_BAD_INPUT,

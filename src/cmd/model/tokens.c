@@ -128,7 +128,8 @@ static int run(const struct command_context *c, const void *opts_)
 	enum status st;
 
 	if (!o->model || !o->text == !o->file)
-		st = error_set(&err, STATUS_BAD_INPUT, "tokens: give a model, and a text or --file FILE");
+		st = error_set(&err, STATUS_BAD_INPUT,
+			       "no model or no text given: assay tokens MODEL TEXT, or --file FILE");
 	else
 		st = tokenizer_open(&t, o->model, &err);
 	if (!st)

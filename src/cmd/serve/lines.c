@@ -84,13 +84,14 @@ json_t *serve_front_line(const struct serving *s)
 	char name[256];
 
 	return json_pack(
-		"{s:s, s:s, s:o, s:s?, s:s, s:I, s:s?, s:s?, s:s?, s:s?, s:s, s:I, s:b, s:I, s:I, s:I, s:I}",
+		"{s:s, s:s, s:o, s:s?, s:s, s:I, s:s?, s:s?, s:s?, s:s?, s:s, s:I, s:b, s:I, s:I, s:I, s:I, s:I}",
 		"model", o->model, "name", serve_name(o, name), "adapters", adapter_names(o), "chat_template",
 		o->template, "host", o->host, "port", (json_int_t)(s->port ? s->port : o->port), "api_keys",
 		o->api_keys, "certificate", o->certificate, "key", o->key, "cors", o->cors, "request_log",
 		s->record.request_log, "request_log_begin", (json_int_t)s->record.log_begin, "log_requests",
 		o->log_requests, "queue", (json_int_t)o->queue, "connections", (json_int_t)o->connections,
-		"body", (json_int_t)o->body, "hang_s", (json_int_t)serve_hang_s());
+		"body", (json_int_t)o->body, "answer_s", (json_int_t)o->answer_s, "hang_s",
+		(json_int_t)serve_hang_s());
 }
 
 json_t *serve_engine_line(const struct serve_opts *o, uint32_t epoch)

@@ -17,21 +17,27 @@ static enum status plan_of(const struct serve_opts *o, struct load_plan *plan, s
 	return load_plan(plan, &options, err);
 }
 
+/* What a kind of memory holds in a server, which trains nothing. */
+static const char *kind_text(enum memory_kind kind)
+{
+	return kind == MEM_TRAINED ? "LoRA adapters" : memory_kind_text(kind);
+}
+
 static void print(const struct load_plan *p)
 {
 	const double per_sequence = (double)((p->positions + p->page_tokens - 1) / p->page_tokens);
 
-	printf("%-28s %10.3f GB\n", "all", (double)p->bytes * 1e-9);
+	printf("%-36s %10.3f GB\n", "all", (double)p->bytes * 1e-9);
 	for (int i = 0; i < MEM_KINDS; i++)
 		if (p->kind[i])
-			printf("  %-26s %10.3f GB\n", memory_kind_text((enum memory_kind)i),
+			printf("  %-34s %10.3f GB\n", kind_text((enum memory_kind)i),
 			       (double)p->kind[i] * 1e-9);
-	printf("%-28s %10lld of %lld tokens, %.3f MB each\n", "pages of the KV cache", (long long)p->pages,
+	printf("%-36s %10lld of %lld tokens, %.3f MB each\n", "pages of the KV cache", (long long)p->pages,
 	       (long long)p->page_tokens, (double)p->page_bytes * 1e-6);
-	printf("%-28s %10lld\n", "tokens in the KV cache", (long long)(p->pages * p->page_tokens));
-	printf("%-28s %10.1f of %lld tokens\n", "whole sequences that fit", (double)p->pages / per_sequence,
+	printf("%-36s %10lld\n", "tokens in the KV cache", (long long)(p->pages * p->page_tokens));
+	printf("%-36s %10.1f of %lld tokens\n", "whole sequences that fit", (double)p->pages / per_sequence,
 	       (long long)p->positions);
-	printf("%-28s %10lld\n", "sequences at once, at most", (long long)p->sequences);
+	printf("%-36s %10lld\n", "sequences at once, at most", (long long)p->sequences);
 }
 
 static bool print_json(const struct load_plan *p)

@@ -119,7 +119,9 @@ void serve_record_engine_end(struct serving *s, const char *how)
 		return;
 	if (s->engine_ready)
 		s->record.served_ns += now_ns() - s->record.phase_ns;
-	end_phase(s, s->engine_ready ? "serve" : "load", json_pack("{s:o}", "engine_end", field_string(how)));
+	end_phase(s, s->engine_ready ? "serve" : "load",
+		  json_pack("{s:o, s:o*}", "engine_end", field_string(how), "memory", s->record.memory));
+	s->record.memory = NULL;
 }
 
 void serve_record_reading(struct serving *s, const json_t *line)
@@ -132,6 +134,8 @@ void serve_record_reading(struct serving *s, const json_t *line)
 	struct serve_record *r = &s->record;
 	const uint64_t now = now_ns();
 
+	json_decref(r->memory);
+	r->memory = json_incref(json_object_get(line, "memory"));
 	if (!r->job || (r->reading_ns && now - r->reading_ns < READING_NS))
 		return;
 	r->reading_ns = now;
@@ -150,6 +154,8 @@ void serve_record_end(struct serving *s, const json_t *summary, const struct err
 	json_t *values = summary ? json_deep_copy(summary) : json_object();
 	struct error why = {0};
 
+	json_decref(r->memory);
+	r->memory = NULL;
 	if (!r->job) {
 		json_decref(values);
 		return;

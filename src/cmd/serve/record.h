@@ -17,7 +17,8 @@ struct serve_record {
 	uint64_t began_ns, phase_ns, drain_ns; /* start of the run; of the engine's phase; of the drain */
 	uint64_t reading_ns;		       /* of the last reading */
 	uint64_t served_ns;
-	bool failed; /* the warning was given */
+	json_t *memory; /* of the present engine, as it said last; NULL: not yet */
+	bool failed;	/* the warning was given */
 };
 
 /* Chooses and creates the run directory, and begins the journal. */

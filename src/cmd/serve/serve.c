@@ -72,6 +72,8 @@ static const struct opt opts[] = {
 		.help = "most open connections; 0: 10000"),
 	OPT_ROW(struct serve_opts, body, .name = "max-body", .preset = "0", .unit = "B",
 		.help = "largest body of a request; 0: 32 MiB"),
+	OPT_ROW(struct serve_opts, answer_s, .name = "max-seconds", .preset = "0", .max = 1e6,
+		.help = "most seconds from a request to the end of its answer, which then ends with an error; 0: no limit"),
 	OPT_ROW(struct serve_opts, request_log, .name = "request-log", .shown = "FILE",
 		.help = "file with a JSON line per request: lengths, times and status (default: requests.jsonl in the run directory)"),
 	OPT_ROW(struct serve_opts, log_requests, .name = "log-requests",

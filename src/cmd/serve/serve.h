@@ -14,7 +14,7 @@
 struct serve_opts {
 	const char *model, *adapter, *name, *host, *api_keys, *certificate, *key, *cors, *template,
 		*request_log, *out;
-	uint64_t port, context, sequences, rows, queue, memory, page, connections, body;
+	uint64_t port, context, sequences, rows, queue, memory, page, connections, body, answer_s;
 	uint32_t device, cache, weights;
 	double step_ms;
 	bool any_base, deterministic, no_prefix_cache, log_requests, sample, real_names, plan, json;

@@ -14,6 +14,7 @@ void serve_show_ready(const struct serving *s)
 	const char *scheme = s->o->certificate ? "https" : "http";
 	const bool any = !strcmp(s->o->host, "0.0.0.0") || !strcmp(s->o->host, "::");
 	const char *host = any ? "127.0.0.1" : s->o->host;
+	const char *open = strchr(host, ':') ? "[" : "", *close = *open ? "]" : "";
 	const double tokens = number(s->ready, "pages") * number(s->ready, "page_tokens");
 
 	printf("%s on %s: loaded in %.1f s, weights %.2f GB, KV cache %.2f GB for %.0f tokens, at most %.0f "
@@ -23,10 +24,10 @@ void serve_show_ready(const struct serving *s)
 	       number(s->ready, "sequences"), number(s->ready, "context"));
 	for (int32_t i = 0; s->o->adapters.count > 1 && i < s->o->adapters.count; i++)
 		printf("adapter %s: %s\n", s->o->adapters.name[i], s->o->adapters.dir[i]);
-	printf("API and chat page: %s://%s:%u\n", scheme, host, (unsigned)s->port);
-	printf("curl %s%s://%s:%u/v1/chat/completions -H 'Content-Type: application/json' -d "
+	printf("API and chat page: %s://%s%s%s:%u\n", scheme, open, host, close, (unsigned)s->port);
+	printf("curl %s%s://%s%s%s:%u/v1/chat/completions -H 'Content-Type: application/json' -d "
 	       "'{\"model\": \"%s\", \"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'\n",
-	       s->o->certificate ? "-k " : "", scheme, host, (unsigned)s->port, name);
+	       s->o->certificate ? "-k " : "", scheme, open, host, close, (unsigned)s->port, name);
 	printf("run directory: %s\n", s->record.dir);
 	show_flush();
 }

@@ -27,6 +27,8 @@ enum status train_report(const struct training *t, struct error *err)
 		st = report_write(t->dir, &judged.in, &note, err);
 	if (!st && !t->o->json)
 		st = show_report(&judged.in, REPORT_TEXT, NULL, t->c->colour, err);
+	if (!st && !t->o->json)
+		log_info(t->c->log, LOG_TOPIC_RUN, "report: %s/report.html", t->dir);
 	text_release(&note);
 	judged_release(&judged);
 	return st;

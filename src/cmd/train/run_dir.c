@@ -23,22 +23,19 @@
 static void hash_run(struct training *t)
 {
 	struct config as = t->config;
-	struct text words = {0};
 
 	as.training.zero_stage = 0;
 	as.training.dp_shard_size = 0;
 	as.training.offload = CONFIG_OFFLOAD_NONE;
 	as.training.gpus = 1;
-	config_write(&words, &as);
-	file_sha256(t->run_hash, text_str(&words), words.size);
-	text_release(&words);
+	config_hash(t->run_hash, &as);
 }
 
 void train_write_config(struct training *t)
 {
 	text_release(&t->written);
 	config_write(&t->written, &t->config);
-	file_sha256(t->hash, text_str(&t->written), t->written.size);
+	config_hash(t->hash, &t->config);
 	hash_run(t);
 }
 

@@ -14,7 +14,8 @@ static enum status parse_head(struct gguf_metadata *m, struct gguf_cursor *c, ui
 
 	st = gguf_take(c, 4, &magic, "its head");
 	if (!st && memcmp(magic, "GGUF", 4))
-		return error_set(c->err, STATUS_BAD_INPUT, "%s: does not begin with GGUF", m->path);
+		return error_set(c->err, STATUS_BAD_INPUT, "%s: not a GGUF file: it does not begin with GGUF",
+				 m->path);
 	if (!st)
 		st = gguf_take_u32(c, &m->version, "its head");
 	if (st)

@@ -22,8 +22,8 @@ unsigned cpu_pool_count(const struct cpu_pool *p);
  * spin for a while between rounds, so that short rounds start within a microsecond; then they sleep. If
  * other work needs their CPUs, they sleep sooner. */
 void cpu_pool_run(struct cpu_pool *p, void (*work)(void *arg, unsigned thread), void *arg);
-/* For many short rounds that follow each other closely: between begin and end no thread sleeps for longer than
- * a moment. While other work needs their CPUs, threads that wait give them up. */
+/* For many short rounds that follow each other closely: between begin and end no thread sleeps for longer
+ * than a moment. While other work needs their CPUs, threads that wait give them up. */
 void cpu_pool_begin(struct cpu_pool *p);
 void cpu_pool_end(struct cpu_pool *p);
 /* Whether the pool is between begin and end. */

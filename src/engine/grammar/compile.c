@@ -100,6 +100,30 @@ static void build_gbnf(struct builder *b, const json_t *source, uint32_t from, u
 		build_call(b, from, root, 1, 1, to);
 }
 
+/* In mode auto a text without a call may have a grammar of its own. */
+static void build_tool_calls(struct builder *b, const json_t *source, uint32_t from, uint32_t to)
+{
+	const json_t *answer = json_object_get(source, "answer");
+	const char *mode = json_string_value(json_object_get(source, "mode"));
+	const char *type = json_string_value(json_object_get(answer, "type"));
+	const bool strict = b->strict, own = answer && mode && !strcmp(mode, "auto");
+	size_t old;
+
+	if (own) {
+		old = builder_path(b, "answer");
+		if (type && !strcmp(type, "json_schema"))
+			build_json_schema(b, answer, from, to);
+		else if (type && !strcmp(type, "json_object"))
+			build_json_object(b, answer, from, to);
+		else
+			builder_fail(b, STATUS_BAD_INPUT, "\"type\" is not json_object or json_schema");
+		builder_path_end(b, old);
+		b->strict = strict;
+	}
+	if (!b->status && (!own || json_array_size(json_object_get(source, "tools"))))
+		tools_build(b, source, own, from, to);
+}
+
 static void build_source(struct builder *b, const json_t *source, uint32_t from, uint32_t to)
 {
 	static const struct {
@@ -110,7 +134,7 @@ static void build_source(struct builder *b, const json_t *source, uint32_t from,
 		     {"regex", build_regex},
 		     {"choice", build_choices},
 		     {"grammar", build_gbnf},
-		     {"tool_calls", tools_build}};
+		     {"tool_calls", build_tool_calls}};
 	const char *type = json_string_value(json_object_get(source, "type"));
 
 	for (size_t i = 0; type && i < sizeof(kinds) / sizeof(kinds[0]); i++) {

@@ -66,7 +66,8 @@ struct grammar_limits {
  *   {"type": "grammar", "grammar": ".."}               GBNF; starts at the rule `root`
  *   {"type": "tool_calls", "format": "chatml"|"llama"|"mistral", "tools": [{"type": "function", "function":
  *    {"name": "..", "parameters": {schema}, "strict": bool}}, ..], "mode": "auto"|"required"|"named",
- *    "name": "..", "parallel": bool}
+ *    "name": "..", "parallel": bool, "answer": {a json_object or json_schema source}}
+ *    `answer` is for mode auto: the grammar of a text without a call. Without it, any text is one.
  * Members of every kind: "whitespace": "flexible" (default) or "compact", for JSON; "after": a text such as
  * "</think>": any text may come first, and the grammar begins after the first place where this text ends.
  *

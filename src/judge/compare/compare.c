@@ -228,7 +228,8 @@ enum status compare_runs(struct comparison *out, const struct compare_run *runs,
 
 	*out = (struct comparison){0};
 	if (count < 2)
-		return error_set(err, STATUS_BAD_INPUT, "compare needs two or more runs");
+		return error_set(err, STATUS_BAD_INPUT,
+				 "compare needs two or more runs: assay compare BEFORE AFTER");
 	out->fleet = as == COMPARE_FLEET;
 	for (i = 1; as == COMPARE_AUTO && i < count; i++)
 		out->fleet = out->fleet || !each_node(runs[0].record, runs[i].record, same_machine);

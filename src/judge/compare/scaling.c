@@ -148,34 +148,38 @@ static double per_token(const struct scaled_run *r, double share)
 static void explain_batch(struct text *out, const struct scaled_run *r, const struct scaled_run *first)
 {
 	if (r->small_batch)
-		text_addf(
-			out,
-			"; small batch: a rank has %.0f tokens per step instead of %.0f, so what a step costs "
-			"once is spread over fewer tokens: use a larger global_batch_size or "
-			"per_device_train_batch_size",
-			r->tokens, first->tokens);
+		text_addf(out,
+			  ". A rank has %.0f tokens per step instead of %.0f, so the fixed cost of a step is "
+			  "spread over fewer tokens. Use a larger global_batch_size or "
+			  "per_device_train_batch_size",
+			  r->tokens, first->tokens);
+}
+
+static void explain_loss(struct text *out, const struct scaled_run *r, const struct scaled_run *first)
+{
+	text_addf(
+		out,
+		". The largest loss is %s: %.1f %% of the time (%.3g us of a rank's time per token; with %u "
+		"rank%s %.3g us). It depends on %s",
+		parts[r->largest].text, 100 * r->lost[r->largest], 1e6 * per_token(r, r->share[r->largest]),
+		first->ranks, first->ranks == 1 ? "" : "s", 1e6 * per_token(first, first->share[r->largest]),
+		parts[r->largest].setting);
+	explain_batch(out, r, first);
+	if (r->largest == SCALED_WAITING && *r->late)
+		text_addf(out, ". Late: %s", r->late);
 }
 
 static void explain(struct scaled_run *r, const struct scaled_run *first)
 {
-	const double worth = r->lost[r->largest];
 	struct text out = {0};
 
-	text_addf(&out, "%u ranks reach %.1f %% of the rate that %u rank%s would give %u", r->ranks,
-		  100 * r->efficiency, first->ranks, first->ranks == 1 ? "" : "s", r->ranks);
-	if (worth < worth_share) {
-		text_add(&out, "; nothing above 2 % is lost");
-	} else {
-		text_addf(&out,
-			  "; most is lost to %s: %.1f %% of the time (%.3g us of a rank's time per token, "
-			  "%.3g us with %u); change %s",
-			  parts[r->largest].text, 100 * worth, 1e6 * per_token(r, r->share[r->largest]),
-			  1e6 * per_token(first, first->share[r->largest]), first->ranks,
-			  parts[r->largest].setting);
-		explain_batch(&out, r, first);
-		if (r->largest == SCALED_WAITING && *r->late)
-			text_addf(&out, "; late: %s", r->late);
-	}
+	text_addf(&out, "%u ranks reach %.1f %% of the ideal rate, which is %.3g times the rate of %u rank%s",
+		  r->ranks, 100 * r->efficiency, (double)r->ranks / first->ranks, first->ranks,
+		  first->ranks == 1 ? "" : "s");
+	if (r->lost[r->largest] < worth_share)
+		text_add(&out, ". No part loses more than 2 % of the time");
+	else
+		explain_loss(&out, r, first);
 	text_copy(r->text, sizeof(r->text), text_str(&out));
 	text_release(&out);
 }

@@ -8,15 +8,15 @@
 #define JUDGE_COMPARE_SCALING_H
 #include "judge/compare/compare.h"
 
-/* name, head of the column, setting to change */
+/* name, head of the column, settings and hardware that decide it */
 /* clang-format off */
 #define SCALED_PARTS(X) \
-	X(COMPUTE, "computation", "the clocks of the GPUs (assay check), and more tokens per rank and step (per_device_train_batch_size, global_batch_size)") \
-	X(COMMUNICATION, "communication", "gradient_accumulation_steps, bucket_cap_mb, NCCL_NVLS_ENABLE=1 on NVSwitch, or fewer nodes") \
-	X(WAITING, "waiting", "the late rank's machine: its clock, host, disk and link; with unequal rows, a larger global_batch_size or packing") \
-	X(ROWS, "rows", "data: cache_dir, shorter rows, or more CPUs") \
-	X(SAVE, "checkpoints", "save_steps, or a faster disk") \
-	X(HOST, "host", "training: graphs, a larger per_device_train_batch_size, or fewer ranks per CPU")
+	X(COMPUTE, "computation", "the clocks of the GPUs (assay check), CPU cores that several ranks share, and the tokens per rank and step (per_device_train_batch_size, global_batch_size)") \
+	X(COMMUNICATION, "communication", "gradient_accumulation_steps, bucket_cap_mb, NCCL_NVLS_ENABLE=1 on NVSwitch, and the number of nodes") \
+	X(WAITING, "waiting", "the late rank's machine: its clock, host, disk and link. With unequal rows, use a larger global_batch_size or packing") \
+	X(ROWS, "rows", "data: cache_dir, the length of the rows, and the number of CPUs") \
+	X(SAVE, "checkpoints", "save_steps and the speed of the disk") \
+	X(HOST, "host", "training: graphs, per_device_train_batch_size, and the ranks per CPU")
 /* clang-format on */
 #define X(name, ...) SCALED_##name,
 enum scaled_part { SCALED_PARTS(X) SCALED_COUNT };

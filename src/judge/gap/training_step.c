@@ -100,6 +100,7 @@ bool training_step_of(struct training_step *out, const struct record *r)
 	out->t_ns = steps->t_ns[at];
 	out->phases_s = reading_or(r, "forward_s", out->t_ns, 0) + reading_or(r, "backward_s", out->t_ns, 0) +
 			reading_or(r, "optimiser_s", out->t_ns, 0);
+	out->comm_s = reading_or(r, "comm_s", out->t_ns, 0);
 	out->gemm_s = reading_or(r, "gemm_s", out->t_ns, (double)NAN);
 	rate = reading_or(r, "flop_rate", out->t_ns, 0);
 	mfu = reading_or(r, "mfu", out->t_ns, 0);

@@ -17,6 +17,7 @@ struct training_step {
 			 median is taken */
 	double step_s, mean_s; /* the median step, and the mean of all steps */
 	double phases_s;       /* forward, backward and optimizer together */
+	double comm_s;	       /* several ranks: waiting for collectives and slower ranks; not in phases_s */
 	double gemm_s;	       /* in GEMMs, including those of attention; NAN: not timed */
 	double flop;	       /* FLOP that the model needs */
 	double gemm_rate;      /* FLOP/s of a large GEMM before the first step; 0: not recorded */

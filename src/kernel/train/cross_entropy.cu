@@ -291,3 +291,54 @@ extern "C" __global__ void __launch_bounds__(TRAIN_LOSS_THREADS, 1) TRAIN_ENTRY(
 			turn<true, false>(r, g);
 	}
 }
+
+/* Rows of a part of the vocabulary, one after another without shared memory. */
+static __device__ two_rows part_rows(const train_loss_part_args &a, uint32_t i)
+{
+	return two_rows{a.logits + i * a.ld, a.logits + i * a.ld, NULL, 0, a.vocab, wide_number(a.logits, a.ld)};
+}
+
+/* The target's column; past all columns if another rank has it. */
+static __device__ int32_t part_target(const train_loss_part_args &a, uint32_t i)
+{
+	const int32_t at = a.target[a.row[i]] - a.first;
+
+	return (uint32_t)at < a.vocab ? at : INT32_MAX;
+}
+
+extern "C" __global__ void __launch_bounds__(TRAIN_LOSS_THREADS, 1) TRAIN_ENTRY(train_loss_part)(train_loss_part_args a)
+{
+	__shared__ softmax room[2][32];
+	unsigned side = 0;
+
+	for (uint32_t i = blockIdx.x; i < a.rows; i += gridDim.x, side ^= 1) {
+		const softmax s = over_block(turn<false, true>(part_rows(a, i), gradient{}), room[side]);
+		const int32_t target = part_target(a, i);
+		float *out = a.part + i * a.ld_part;
+
+		if (threadIdx.x)
+			continue;
+		out[0] = s.most;
+		out[1] = s.sum;
+		out[2] = target == INT32_MAX ? 0 : number_f32(a.logits[i * a.ld + target]);
+	}
+}
+
+extern "C" __global__ void __launch_bounds__(TRAIN_LOSS_THREADS, 1) TRAIN_ENTRY(train_loss_join)(train_loss_part_args a)
+{
+	for (uint32_t i = blockIdx.x; i < a.rows; i += gridDim.x) {
+		softmax s = {LOWEST, 0};
+		float z = 0;
+
+		for (uint32_t r = 0; r < a.ranks; r++) {
+			const float *part = a.part + (int64_t)(r * a.rows + i) * a.ld_part;
+
+			s = joined(s, softmax{part[0], part[1]});
+			z += part[2];
+		}
+		if (threadIdx.x == 0)
+			a.loss[i * a.ld_loss] = s.most + logf(s.sum) - z;
+		if (a.grad_scale != 0)
+			turn<true, false>(part_rows(a, i), gradient{minus(s.most) + log2f(a.grad_scale / s.sum), a.grad_scale, part_target(a, i)});
+	}
+}

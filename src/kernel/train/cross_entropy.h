@@ -25,6 +25,27 @@ struct train_loss_args {
 };
 static_assert(sizeof(struct train_loss_args) == 64, "layout shared with nvcc");
 
+/*
+ * The loss if ranks have parts of the vocabulary. This one has ids first, first + 1, ..
+ * train_loss_part: part[i] = (maximum, sum of exp(z - maximum), the target's z). The last is 0 if another
+ * rank has it. train_loss_join: loss and gradient as train_cross_entropy, from the parts of all ranks, one
+ * rank's after another's. Every target must be valid on one rank. Grid and threads: as above; no dynamic
+ * shared memory.
+ */
+struct train_loss_part_args {
+	DEVICE_PTR(train_real) logits;	  /* (rows, vocab), ld */
+	DEVICE_PTR(const int32_t) target; /* indexed by row of the micro-batch */
+	DEVICE_PTR(const int32_t) row;	  /* (rows) */
+	DEVICE_PTR(float) part;		  /* (rows, 3), ld_part; join: (ranks * rows, 3) */
+	DEVICE_PTR(float) loss;		  /* join: (rows), ld_loss */
+	int64_t ld, ld_part, ld_loss;
+	uint32_t rows, vocab, ranks;
+	int32_t first;
+	float grad_scale; /* join; 0: no gradient */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct train_loss_part_args) == 88, "layout shared with nvcc");
+
 /* Dynamic shared memory for the launch. number_bytes: of a logit. most: the device's opt-in shared memory per
  * block (CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97). */
 static inline unsigned train_loss_shared(uint64_t vocab, unsigned number_bytes, unsigned most)

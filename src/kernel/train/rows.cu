@@ -80,7 +80,12 @@ extern "C" __global__ void TRAIN_ENTRY(train_gather)(train_gather_args a)
 
 	for_vectors(
 		a.rows, a.cols,
-		[&](place p) { return raw8(a.from + a.row[p.row] * a.ld_from + p.col, p.left, wide_from); },
+		[&](place p) {
+			const int32_t row = a.row[p.row] - a.first;
+
+			return (uint32_t)row < a.count ? raw8(a.from + row * a.ld_from + p.col, p.left, wide_from)
+						    : zeros();
+		},
 		[&](place p, const raw &x) { put8(a.to + p.row * a.ld_to + p.col, x, p.left, wide_to); });
 }
 
@@ -114,8 +119,12 @@ extern "C" __global__ void TRAIN_ENTRY(train_embed_bwd)(train_embed_bwd_args a)
 	const int32_t token = a.token[own];
 	const bool wide_dx = wide_number(a.dx, a.ld_dx);
 	const bool wide_to = a.bf16 ? wide_bf16(a.dtable, a.ld_dtable) : wide_f32(a.dtable, a.ld_dtable);
-	float *const to = (float *)a.dtable + token * a.ld_dtable;
-	uint16_t *const to_bf16 = (uint16_t *)a.dtable + token * a.ld_dtable;
+	const int32_t at = token - a.first;
+	float *const to = (float *)a.dtable + at * a.ld_dtable;
+	uint16_t *const to_bf16 = (uint16_t *)a.dtable + at * a.ld_dtable;
+
+	if ((uint32_t)at >= a.count)
+		return;
 
 	for (uint32_t first = 0; first < own; first += blockDim.x)
 		if (__syncthreads_or(first + threadIdx.x < own && a.token[first + threadIdx.x] == token))
@@ -165,7 +174,7 @@ extern "C" __global__ void TRAIN_ENTRY(train_dropout)(train_dropout_args a)
 		[&](place p, const two &e) {
 			const uint64_t row = a.row_begin + p.row;
 			const uint32_t low = (uint32_t)row, high = (uint32_t)(row >> 32),
-				       block = (uint32_t)(p.col / 4);
+				       block = (uint32_t)((a.col_begin + p.col) / 4);
 			const uint4 v = philox4x32(a.seed, block, low, high, a.site);
 			const uint4 w = philox4x32(a.seed, block + 1, low, high, a.site);
 			const uint32_t word[8] = {v.x, v.y, v.z, v.w, w.x, w.y, w.z, w.w};

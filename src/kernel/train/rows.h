@@ -17,32 +17,38 @@ struct train_swiglu_args {
 };
 static_assert(sizeof(struct train_swiglu_args) == 56, "layout shared with nvcc");
 
-/* train_gather: to[i] = from[row[i]] (embedding: row = token, from = table). train_scatter_add: to[row[i]] =
- * bf16(to[row[i]] + from[i]); no row may occur twice. rows and cols are those of the list. */
+/* train_gather: to[i] = from[row[i] - first] (embedding: row = token, from = table), or 0 if `from` has not
+ * that row. train_scatter_add: to[row[i]] = bf16(to[row[i]] + from[i]); no row may occur twice. rows and cols
+ * are those of the list. */
 struct train_gather_args {
 	DEVICE_PTR(const train_real) from; /* ld_from */
 	DEVICE_PTR(train_real) to;	   /* ld_to */
 	DEVICE_PTR(const int32_t) row;	   /* (rows) */
 	int64_t ld_from, ld_to;
 	uint32_t rows, cols;
+	int32_t first;	/* train_gather only */
+	uint32_t count; /* rows of `from`; train_gather only */
 };
-static_assert(sizeof(struct train_gather_args) == 48, "layout shared with nvcc");
+static_assert(sizeof(struct train_gather_args) == 56, "layout shared with nvcc");
 
-/* train_embed_bwd: dtable[token[t]] += dx[t]. One block adds the rows of one token in ascending order. A sum
- * in BF16 is rounded after each 256 positions that have the token. Grid: exactly rows. */
+/* train_embed_bwd: dtable[token[t] - first] += dx[t], if dtable has that row. One block adds the rows of one
+ * token in ascending order. A sum in BF16 is rounded after each 256 positions that have the token. Grid:
+ * exactly rows. */
 struct train_embed_bwd_args {
 	DEVICE_PTR(const train_real) dx; /* (rows, cols), ld_dx */
-	DEVICE_PTR(void) dtable;	 /* (vocab, cols), ld_dtable: F32, or BF16 if bf16 */
+	DEVICE_PTR(void) dtable;	 /* (count, cols), ld_dtable: F32, or BF16 if bf16 */
 	DEVICE_PTR(const int32_t) token; /* (rows) */
 	int64_t ld_dx, ld_dtable;
 	uint32_t rows, cols;
-	uint32_t bf16, reserved;
+	uint32_t bf16, count;
+	int32_t first;
+	uint32_t reserved;
 };
-static_assert(sizeof(struct train_embed_bwd_args) == 56, "layout shared with nvcc");
+static_assert(sizeof(struct train_embed_bwd_args) == 64, "layout shared with nvcc");
 
 /* train_dropout: y = bf16((add ? y : 0) + (keep ? x * scale : 0)). Element (t, j) is kept if word j % 4 of
- * Philox with key seed and counter (j / 4, row low, row high, site), row = row_begin + t, is >= least. y may
- * be x. */
+ * Philox with key seed and counter ((col_begin + j) / 4, row low, row high, site), row = row_begin + t, is >=
+ * least. col_begin is a multiple of 4. y may be x. */
 struct train_dropout_args {
 	DEVICE_PTR(const train_real) x; /* (rows, cols), ld_x */
 	DEVICE_PTR(train_real) y;	/* (rows, cols), ld_y */
@@ -52,8 +58,9 @@ struct train_dropout_args {
 	uint32_t site, least; /* least = (uint32_t)((double)p * 2^32) */
 	float scale;	      /* 1 / (1 - p) */
 	uint32_t add;
+	uint32_t col_begin, reserved;
 };
-static_assert(sizeof(struct train_dropout_args) == 72, "layout shared with nvcc");
+static_assert(sizeof(struct train_dropout_args) == 80, "layout shared with nvcc");
 
 /* train_to_bf16 converts F32 to BF16, to nearest even. train_to_f32 converts BF16 to F32. train_add_bf16 adds
  * BF16 to BF16. */

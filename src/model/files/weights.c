@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/files/weights.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdatomic.h>
@@ -184,7 +185,13 @@ enum status weights_open(struct weights *w, const char *path, struct error *err)
 	if (strlen(path) >= sizeof(w->path) - 64)
 		return error_set(err, STATUS_BAD_INPUT, "path is too long: %.200s", path);
 	snprintf(w->path, sizeof(w->path), "%s", path);
-	st = !stat(path, &about) && S_ISDIR(about.st_mode) ? open_folder(w, err) : open_gguf(w, err);
+	if (stat(path, &about))
+		return error_errno(
+			err, errno,
+			"cannot open model %s (a folder with config.json and safetensors files, or a "
+			"GGUF file)",
+			path);
+	st = S_ISDIR(about.st_mode) ? open_folder(w, err) : open_gguf(w, err);
 	if (!st)
 		st = check_tensors(w, err);
 	if (st)

@@ -30,6 +30,8 @@
 	X(RANDOM_BF16, "train_rows", "train_random_bf16", GPU_PART_COPIES, ONE) \
 	X(RANDOM_F32, "train_rows", "train_random_f32", GPU_PART_COPIES, ONE) \
 	X(CROSS_ENTROPY, "train_loss", "train_cross_entropy", GPU_PART_LOSS, BOTH) \
+	X(LOSS_PART, "train_loss", "train_loss_part", GPU_PART_LOSS, BOTH) \
+	X(LOSS_JOIN, "train_loss", "train_loss_join", GPU_PART_LOSS, BOTH) \
 	X(REDUCE, "train_flat", "train_reduce", GPU_PART_OPTIMISER, ONE) \
 	X(REDUCE_END, "train_flat", "train_reduce_end", GPU_PART_OPTIMISER, ONE) \
 	X(LIVE, "train_flat", "train_live_refresh", GPU_PART_OPTIMISER, ONE) \

@@ -76,8 +76,9 @@ static enum status gpu_random(struct backend *back, struct mat to, const struct 
 			to.cols, &args, err);
 }
 
-static enum status gather(struct backend *back, enum gpu_kernel_id kernel, struct mat from, struct mat to,
-			  const int32_t *row, int64_t rows, struct error *err)
+/* from: its first row has number `first`. */
+static enum status gather(struct backend *back, enum gpu_kernel_id kernel, struct mat from, int64_t first,
+			  struct mat to, const int32_t *row, int64_t rows, struct error *err)
 {
 	const struct train_gather_args args = {
 		.from = gpu_address(from.data),
@@ -87,6 +88,8 @@ static enum status gather(struct backend *back, enum gpu_kernel_id kernel, struc
 		.ld_to = to.ld,
 		.rows = (uint32_t)rows,
 		.cols = (uint32_t)from.cols,
+		.first = (int32_t)first,
+		.count = (uint32_t)from.rows,
 	};
 
 	return gpu_over(back, kernel, rows, from.cols, &args, err);
@@ -96,11 +99,18 @@ static enum status gpu_embed(struct backend *back, const struct batch *b, struct
 			     struct error *err)
 {
 	cost_touch(back, &x, 2);
-	return gather(back, GPU_KERNEL_GATHER, table, x, b->token, x.rows, err);
+	return gather(back, GPU_KERNEL_GATHER, table, 0, x, b->token, x.rows, err);
 }
 
-static enum status gpu_embed_bwd(struct backend *back, const struct batch *b, struct mat dx,
-				 struct mat dtable, struct error *err)
+static enum status gpu_embed_part(struct backend *back, const struct batch *b, struct mat table,
+				  int64_t first, struct mat x, struct error *err)
+{
+	cost_touch(back, &x, 2);
+	return gather(back, GPU_KERNEL_GATHER, table, first, x, b->token, x.rows, err);
+}
+
+static enum status gpu_embed_part_bwd(struct backend *back, const struct batch *b, struct mat dx,
+				      int64_t first, struct mat dtable, struct error *err)
 {
 	const struct train_embed_bwd_args args = {
 		.dx = gpu_address(dx.data),
@@ -111,17 +121,25 @@ static enum status gpu_embed_bwd(struct backend *back, const struct batch *b, st
 		.rows = (uint32_t)dx.rows,
 		.cols = (uint32_t)dx.cols,
 		.bf16 = dtable.dtype == DTYPE_BF16,
+		.first = (int32_t)first,
+		.count = (uint32_t)dtable.rows,
 	};
 
 	cost_touch(back, &dx, 3);
 	return gpu_run(back, GPU_KERNEL_EMBED_BWD, (unsigned)dx.rows, TRAIN_THREADS, 0, &args, err);
 }
 
+static enum status gpu_embed_bwd(struct backend *back, const struct batch *b, struct mat dx,
+				 struct mat dtable, struct error *err)
+{
+	return gpu_embed_part_bwd(back, b, dx, 0, dtable, err);
+}
+
 static enum status gpu_rows_copy(struct backend *back, struct mat from, struct mat to, const int32_t *row,
 				 bool scatter_add, struct error *err)
 {
 	cost_touch(back, scatter_add ? &from : &to, scatter_add ? 3 : 2);
-	return gather(back, scatter_add ? GPU_KERNEL_SCATTER_ADD : GPU_KERNEL_GATHER, from, to, row,
+	return gather(back, scatter_add ? GPU_KERNEL_SCATTER_ADD : GPU_KERNEL_GATHER, from, 0, to, row,
 		      scatter_add ? from.rows : to.rows, err);
 }
 
@@ -189,6 +207,53 @@ static enum status gpu_cross_entropy(struct backend *back, struct mat logits, co
 		       shared, &args, err);
 }
 
+static struct train_loss_part_args loss_args(struct mat logits, const int32_t *target, const int32_t *row,
+					     int64_t first, struct mat part)
+{
+	return (struct train_loss_part_args){
+		.logits = gpu_address(logits.data),
+		.target = gpu_address(target),
+		.row = gpu_address(row),
+		.part = gpu_address(part.data),
+		.ld = logits.ld,
+		.ld_part = part.ld,
+		.rows = (uint32_t)logits.rows,
+		.vocab = (uint32_t)logits.cols,
+		.ranks = (uint32_t)(part.rows / logits.rows),
+		.first = (int32_t)first,
+	};
+}
+
+static enum status run_loss(struct backend *back, enum gpu_kernel_id kernel,
+			    const struct train_loss_part_args *args, struct error *err)
+{
+	const unsigned sms = gpu_sm_count(gpu_of(back)->device);
+
+	return gpu_run(back, kernel, args->rows < sms ? args->rows : sms, TRAIN_LOSS_THREADS, 0, args, err);
+}
+
+static enum status gpu_loss_part(struct backend *back, struct mat logits, const int32_t *target,
+				 const int32_t *row, int64_t first, struct mat part, struct error *err)
+{
+	const struct train_loss_part_args args = loss_args(logits, target, row, first, part);
+
+	cost_touch(back, &logits, 1);
+	return run_loss(back, GPU_KERNEL_LOSS_PART, &args, err);
+}
+
+static enum status gpu_loss_join(struct backend *back, struct mat logits, const int32_t *target,
+				 const int32_t *row, int64_t first, struct mat parts, float grad_scale,
+				 struct mat loss, struct error *err)
+{
+	struct train_loss_part_args args = loss_args(logits, target, row, first, parts);
+
+	args.loss = gpu_address(loss.data);
+	args.ld_loss = loss.ld;
+	args.grad_scale = grad_scale;
+	cost_touch(back, &logits, grad_scale != 0 ? 2 : 0);
+	return run_loss(back, GPU_KERNEL_LOSS_JOIN, &args, err);
+}
+
 static enum status gpu_dropout(struct backend *back, struct mat x, const struct dropout *d, struct mat y,
 			       bool add, struct error *err)
 {
@@ -205,6 +270,7 @@ static enum status gpu_dropout(struct backend *back, struct mat x, const struct 
 		.least = (uint32_t)((double)d->p * 4294967296.0),
 		.scale = 1 / (1 - d->p),
 		.add = add,
+		.col_begin = (uint32_t)d->col_begin,
 	};
 
 	cost_touch(back, &x, add ? 3 : 2);
@@ -285,6 +351,10 @@ const struct ops gpu_ops = {
 	.quantize_e4m3 = gpu_quantize_e4m3,
 	.embed = gpu_embed,
 	.embed_bwd = gpu_embed_bwd,
+	.embed_part = gpu_embed_part,
+	.embed_part_bwd = gpu_embed_part_bwd,
+	.loss_part = gpu_loss_part,
+	.loss_join = gpu_loss_join,
 	.rmsnorm = gpu_rmsnorm,
 	.rmsnorm_bwd = gpu_rmsnorm_bwd,
 	.head_norm_rope = gpu_head_norm_rope,

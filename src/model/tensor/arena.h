@@ -17,7 +17,7 @@
 	X(SLOTS, "slots", "weights of a layer or two as GEMMs read them")   \
 	X(TRAINED, "trained", "parameters that are trained")                \
 	X(GRADIENT, "gradient", "gradient of the trained parameters")                           \
-	X(OPTIMISER, "optimiser", "moments of the optimizer")                          \
+	X(OPTIMISER, "optimizer", "moments of the optimizer")                          \
 	X(STAGED, "staged", "optimizer states that pass through the device")        \
 	X(SAVED, "saved", "activations saved for the backward pass")                \
 	X(SCRATCH, "scratch", "temporary matrices within a layer")                  \

@@ -115,3 +115,47 @@ bool serving_engines_grid(struct grid *g, const struct view *v)
 	}
 	return any;
 }
+
+/* The table of the last engine that has one. */
+static const json_t *last_memory(const struct record_case *c)
+{
+	const json_t *memory = NULL;
+
+	for (unsigned i = 1; i <= SERVING_ENGINES; i++) {
+		const struct record_phase *p = phase_of(c, "serve", i);
+		const json_t *one = p ? json_object_get(p->values, "memory") : NULL;
+
+		memory = json_array_size(one) ? one : memory;
+	}
+	return memory;
+}
+
+static void add_bytes(struct grid *g, const json_t *bytes)
+{
+	char text[48] = "–";
+
+	if (json_is_number(bytes))
+		format_bytes(text, sizeof(text), json_number_value(bytes));
+	grid_cell(g, text);
+}
+
+bool serving_memory_grid(struct grid *g, const struct view *v)
+{
+	const struct record_case *c = serving_case(v);
+	const json_t *memory = c ? last_memory(c) : NULL, *row;
+	size_t i;
+
+	if (!memory)
+		return false;
+	text_add(&g->title, "Memory of the engine");
+	grid_column(g, "", false);
+	grid_column(g, "planned", true);
+	grid_column(g, "used at most", true);
+	json_array_foreach(memory, i, row)
+	{
+		grid_cell(g, json_member_text(row, "what"));
+		add_bytes(g, json_object_get(row, "planned"));
+		add_bytes(g, json_object_get(row, "used"));
+	}
+	return true;
+}

@@ -12,4 +12,7 @@ bool serving_grid(struct grid *g, const struct view *v);
 /* Fills one row per start of the engine: how long it loaded and served, and how it ended. False: the run
  * has none. */
 bool serving_engines_grid(struct grid *g, const struct view *v);
+/* Fills one row per component of the last engine that told its memory: planned, and used at most. False: none
+ * did. */
+bool serving_memory_grid(struct grid *g, const struct view *v);
 #endif

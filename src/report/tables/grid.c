@@ -146,5 +146,7 @@ void grid_each(const struct view *v, bool brief, grid_visit *visit, void *arg)
 	show(&g, visit, arg);
 	(void)serving_engines_grid(&g, v);
 	show(&g, visit, arg);
+	(void)serving_memory_grid(&g, v);
+	show(&g, visit, arg);
 	load_grids(v, visit, arg);
 }

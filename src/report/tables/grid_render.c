@@ -87,7 +87,8 @@ void grid_html(struct text *out, const struct grid *g)
 	out->failed |= g->failed;
 }
 
-/* Appends one line; `row` -1: the headings. A last column of words gets the room that the others leave. */
+/* Appends a row; `row` -1: the headings. A last column of words wraps within the room that the others leave.
+ */
 static void terminal_line(const struct terminal_style *p, const struct grid *g, const unsigned *width,
 			  long row)
 {
@@ -101,8 +102,8 @@ static void terminal_line(const struct terminal_style *p, const struct grid *g, 
 			text_add(p->out, "  ");
 		used += k ? 2 : 0;
 		if (k + 1 == g->columns && !g->column[k].right) {
-			room = p->columns > used ? p->columns - used : 0;
-			room = width_of(one) < room ? width_of(one) : room;
+			width_wrap(p->out, one, p->columns, used, used);
+			break;
 		}
 		width_add(p->out, one, room, g->column[k].right ? WIDTH_RIGHT : WIDTH_LEFT);
 		used += room;

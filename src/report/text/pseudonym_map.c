@@ -203,6 +203,8 @@ static size_t looks_like(const char *start, const char *s, const char **prefix)
 		return n;
 	*prefix = "address";
 	n = ipv4(start, s);
+	if (n && !strncmp(s, "127.", 4)) /* every machine has these, so they name none */
+		return 0;
 	return n ? n : colon_address(s);
 }
 

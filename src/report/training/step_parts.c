@@ -58,14 +58,11 @@ static void add_seconds(struct grid *g, const struct training_step *t, const cha
 	add_row(g, t, &p, what);
 }
 
-static void add_phase(struct grid *g, const struct record *r, const struct training_step *t, const char *name,
-		      const char *what)
+static void add_phase(struct grid *g, const struct record *r, const struct training_step *t,
+		      const char *signal, const char *name, const char *what)
 {
-	char signal[32];
-	double s;
+	const double s = training_reading(record_series(r, "train", signal), t->t_ns);
 
-	snprintf(signal, sizeof(signal), "%s_s", name);
-	s = training_reading(record_series(r, "train", signal), t->t_ns);
 	if (isfinite(s))
 		add_seconds(g, t, name, s, what);
 }
@@ -76,10 +73,11 @@ static void add_kinds(struct grid *g, const struct record *r, const struct train
 		add_row(g, t, &t->part[i], what_of(t->part[i].name));
 	if (t->part_count)
 		return;
-	add_phase(g, r, t, "forward", "forward passes");
-	add_phase(g, r, t, "backward", "backward passes, including head and loss");
-	add_phase(g, r, t, "optimiser", "clipping and AdamW");
-	add_phase(g, r, t, "comm", "several ranks: waiting for collectives and slower ranks");
+	add_phase(g, r, t, "forward_s", "forward", "forward passes");
+	add_phase(g, r, t, "backward_s", "backward", "backward passes, including head and loss");
+	add_phase(g, r, t, "optimiser_s", "optimizer", "clipping and AdamW");
+	add_phase(g, r, t, "comm_s", "communication",
+		  "several ranks: waiting for collectives and slower ranks");
 }
 
 static void add_note(struct text *out, const struct training_step *t, bool on_cpu)
@@ -118,7 +116,7 @@ bool training_parts_grid(struct grid *g, const struct view *v)
 
 	if (!c || !training_step_of(&t, r) || !(t.step_s > 0))
 		return false;
-	inside = t.part_count ? t.parts_s : t.phases_s;
+	inside = t.part_count ? t.parts_s : t.phases_s + t.comm_s;
 	text_add(&g->title, "Parts of a step");
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
 		grid_column(g, heads[i], i > 0);

@@ -278,7 +278,7 @@ void exchange_submit(struct exchange *x)
 
 	x->state = EXCHANGE_RUNNING;
 	for (size_t i = 0; i < x->answer->count; i++)
-		if (!link_submit(x->fe->link, &x->answer->choices[i], x->client, x->fe->now_ns, &e)) {
+		if (!link_submit(x->fe->link, &x->answer->choices[i], x->client, &e)) {
 			forget_choices(x);
 			answer_fail(x->answer, &e);
 			x->state = EXCHANGE_RUNNING; /* the loss of the engine may have changed it */

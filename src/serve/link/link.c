@@ -241,7 +241,7 @@ bool link_tick(struct link *l, uint64_t now_ns)
 	return true;
 }
 
-bool link_submit(struct link *l, struct choice *c, uint64_t client, uint64_t now_ns, struct api_error *err)
+bool link_submit(struct link *l, struct choice *c, uint64_t client, struct api_error *err)
 {
 	struct engine_request r;
 	struct error why = {0};
@@ -264,7 +264,8 @@ bool link_submit(struct link *l, struct choice *c, uint64_t client, uint64_t now
 	answer_engine_request(c, &r);
 	r.id = s->id;
 	r.client = client;
-	(void)now_ns;
+	if (l->limits.answer_ns)
+		r.deadline_ns = c->answer->began_ns + l->limits.answer_ns;
 	st = frame_send_request(l->frames, &r, &why);
 	if (!st)
 		return true;

@@ -22,8 +22,9 @@ struct link_hooks {
 };
 
 struct link_limits {
-	size_t choices;	  /* most that run at a time */
-	uint64_t hang_ns; /* an engine that says nothing for this time and the predicted one is lost */
+	size_t choices;	    /* most that run at a time */
+	uint64_t hang_ns;   /* an engine that says nothing for this time and the predicted one is lost */
+	uint64_t answer_ns; /* from the receipt of a request to its deadline; 0: none */
 };
 
 struct link;
@@ -51,7 +52,7 @@ void link_receive(struct link *l, uint64_t now_ns);
 bool link_tick(struct link *l, uint64_t now_ns);
 
 /* False: *err says why. The choice stays known until its last event, link_forget or the engine's loss. */
-bool link_submit(struct link *l, struct choice *c, uint64_t client, uint64_t now_ns, struct api_error *err);
+bool link_submit(struct link *l, struct choice *c, uint64_t client, struct api_error *err);
 /* The engine is to stop; its last event comes. */
 void link_cancel(struct link *l, struct choice *c);
 /* Cancels, and no event will come: the choice may be freed. */

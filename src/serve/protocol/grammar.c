@@ -23,13 +23,15 @@ static bool set_grammar(struct request_reading *in, json_t *source, const char *
 	return true;
 }
 
-/* A keyword that cannot be enforced is refused, unless the request says that it need not be. */
-static bool read_format(struct request_reading *in, const json_t *body)
+/* The grammar of the answer; NULL: any text. Owner of *source: caller, also after a failure.
+ * A keyword that cannot be enforced is refused, unless the request says that it need not be. */
+static bool read_format(struct request_reading *in, const json_t *body, json_t **source)
 {
 	const json_t *format = NULL, *inner, *schema;
 	bool strict = true;
 	const char *type;
 
+	*source = NULL;
 	if (!field_object(body, "response_format", &format, in->err))
 		return false;
 	if (!format)
@@ -37,8 +39,10 @@ static bool read_format(struct request_reading *in, const json_t *body)
 	type = json_member_text(format, "type");
 	if (!strcmp(type, "text"))
 		return true;
-	if (!strcmp(type, "json_object"))
-		return set_grammar(in, json_pack("{ss}", "type", "json_object"), "response_format");
+	if (!strcmp(type, "json_object")) {
+		*source = json_pack("{ss}", "type", "json_object");
+		return *source || request_out_of_memory(in->err);
+	}
 	if (strcmp(type, "json_schema") != 0)
 		return api_wrong(in->err, "response_format.type",
 				 "response_format.type is \"%.40s\"; it must be text, json_object or "
@@ -52,9 +56,8 @@ static bool read_format(struct request_reading *in, const json_t *body)
 				 field_type_name(schema));
 	if (!field_bool(inner, "strict", &strict, in->err))
 		return false;
-	return set_grammar(in,
-			   json_pack("{ss sO sb}", "type", "json_schema", "schema", schema, "strict", strict),
-			   "response_format");
+	*source = json_pack("{ss sO sb}", "type", "json_schema", "schema", schema, "strict", strict);
+	return *source || request_out_of_memory(in->err);
 }
 
 /* The function of one tool; NULL with the error set. */
@@ -110,7 +113,9 @@ static bool read_tool_choice(struct request_reading *in, const json_t *body, con
 	return true;
 }
 
-static bool tool_grammar(struct request_reading *in, const json_t *tools, const struct choice_of_tool *choice)
+/* `answer`: the grammar of a text without a call; NULL: any text. */
+static bool tool_grammar(struct request_reading *in, const json_t *tools, const struct choice_of_tool *choice,
+			 const json_t *answer)
 {
 	const json_t *tool, *function;
 	json_t *source;
@@ -130,23 +135,33 @@ static bool tool_grammar(struct request_reading *in, const json_t *tools, const 
 	if (!found)
 		return api_wrong(in->err, "tool_choice", "tool_choice names \"%.80s\", which is not in tools",
 				 choice->name);
-	source = json_pack("{ss ss sO ss ss* sb}", "type", "tool_calls", "format",
+	source = json_pack("{ss ss sO ss ss* sb sO*}", "type", "tool_calls", "format",
 			   prompter_calls_name(in->rules->prompter), "tools", tools, "mode", choice->mode,
-			   "name", choice->name, "parallel", !in->r->one_call);
+			   "name", choice->name, "parallel", !in->r->one_call, "answer", answer);
 	return set_grammar(in, source, "tools");
+}
+
+static bool format_grammar(struct request_reading *in, const json_t *body)
+{
+	json_t *source;
+
+	if (!read_format(in, body, &source))
+		return false;
+	return !source || set_grammar(in, source, "response_format");
 }
 
 bool request_grammar(struct request_reading *in, const json_t *body, const json_t *tools)
 {
 	struct choice_of_tool choice;
-	bool parallel = true;
+	bool parallel = true, good;
+	json_t *answer = NULL;
 
 	if (!field_bool(body, "parallel_tool_calls", &parallel, in->err) ||
 	    !read_tool_choice(in, body, tools, &choice))
 		return false;
 	in->r->one_call = !parallel;
 	if (!strcmp(choice.mode, "none"))
-		return read_format(in, body);
+		return format_grammar(in, body);
 	if (prompter_calls(in->rules->prompter) == PROMPT_CALLS_NONE)
 		return api_wrong(
 			in->err, "tools",
@@ -154,11 +169,10 @@ bool request_grammar(struct request_reading *in, const json_t *body, const json_
 			"has (--chat-template qwen2.5)");
 	in->r->calls = true;
 	in->r->must_call = strcmp(choice.mode, "auto") != 0;
-	if (!in->r->must_call && field_value(body, "response_format") &&
-	    strcmp(json_member_text(field_value(body, "response_format"), "type"), "text") != 0)
-		return api_wrong(in->err, "response_format",
-				 "response_format and tools cannot be combined; set tool_choice to none");
-	return tool_grammar(in, tools, &choice);
+	good = (in->r->must_call || read_format(in, body, &answer)) &&
+	       tool_grammar(in, tools, &choice, answer);
+	json_decref(answer);
+	return good;
 }
 
 bool request_grammar_after_thought(struct request_reading *in)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a JSON text costs once it is parsed, before it is parsed. */
+/* The cost of a JSON text in memory, before it is parsed. */
 #ifndef SERVE_PROTOCOL_JSON_COST_H
 #define SERVE_PROTOCOL_JSON_COST_H
 #include <stddef.h>

@@ -281,6 +281,8 @@ const char *request_refused_field(const struct request *r, const char *text)
 		{"penalties", penalty_of(&r->engine.sampling)},
 	};
 
+	if (r->calls && !strncmp(text, "answer", 6))
+		return r->protocol == PROTOCOL_RESPONSES ? "text.format" : "response_format";
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
 		if (!strncmp(text, same[i], strlen(same[i])))
 			return same[i];

@@ -77,7 +77,7 @@ static bool read_model(struct request_reading *in, const json_t *body)
 	if (!known) {
 		api_fail(in->err, 404, "model_not_found",
 			 "the model \"%.100s\" is not served here; GET "
-			 "/v1/models lists what is",
+			 "/v1/models lists the names",
 			 name);
 		text_copy(in->err->param, sizeof(in->err->param), "model");
 		return false;

@@ -92,9 +92,8 @@ enum status team_nccl_open(struct team *t, struct error *err)
 static struct team_comm *find(const struct team_nccl *n, const struct team_comm_spec *spec)
 {
 	for (struct team_comm *c = n->comms; c; c = c->next)
-		if (c->comm && c->spec.ctas == spec->ctas && c->spec.count == spec->count &&
-		    c->spec.stride == spec->stride && !strcmp(c->spec.algorithm, spec->algorithm) &&
-		    !strcmp(c->spec.protocol, spec->protocol))
+		if (c->comm && !c->is_group && c->spec.ctas == spec->ctas &&
+		    !strcmp(c->spec.algorithm, spec->algorithm) && !strcmp(c->spec.protocol, spec->protocol))
 			return c;
 	return NULL;
 }
@@ -129,31 +128,8 @@ static void unforce(struct forced *f)
 	}
 }
 
-/* The first rank of this rank's group. */
-static unsigned first_of(const struct team *t, const struct team_comm_spec *s)
-{
-	return s->count ? t->rank / (s->count * s->stride) * (s->count * s->stride) + t->rank % s->stride : 0;
-}
-
-/* The first rank of each group gives its number to the others of the group. */
-static enum status share_id(struct team *t, const struct team_comm *c, ncclUniqueId *id, struct error *err)
-{
-	ncclUniqueId *all;
-	enum status st;
-
-	if (!c->spec.count)
-		return team_share(t, id, sizeof(*id), err);
-	all = calloc(t->size, sizeof(*all));
-	st = team_agree(t, all ? STATUS_OK : error_errno(err, ENOMEM, "a communicator"), err);
-	if (!st)
-		st = team_gather(t, id, sizeof(*id), all, err);
-	if (!st)
-		*id = all[first_of(t, &c->spec)];
-	free(all);
-	return st;
-}
-
-static enum status init(struct team *t, struct team_comm *c, const ncclUniqueId *id, struct error *err)
+static enum status init(struct team *t, struct team_comm *c, const ncclUniqueId *id, unsigned size,
+			unsigned rank, struct error *err)
 {
 	const struct nccl *n = &t->nccl->table;
 	ncclConfig_t config = nccl_config(n);
@@ -164,9 +140,7 @@ static enum status init(struct team *t, struct team_comm *c, const ncclUniqueId 
 	if (c->spec.ctas)
 		config.minCTAs = config.maxCTAs = (int)c->spec.ctas;
 	team_at(t->board, TEAM_OP_INIT);
-	r = n->init(&c->comm, (int)(c->spec.count ? c->spec.count : t->size), *id,
-		    (int)(t->rank - first_of(t, &c->spec)) / (int)(c->spec.count ? c->spec.stride : 1),
-		    &config);
+	r = n->init(&c->comm, (int)size, *id, (int)rank, &config);
 	c->init_ms = (double)(clock_now_ns(clock_monotonic()) - t0) / 1e6;
 	if (r != ncclSuccess)
 		return nccl_check(n, r, NULL, "ncclCommInitRankConfig", err);
@@ -188,15 +162,15 @@ static enum status make(struct team *t, struct team_comm *c, struct error *err)
 	ncclUniqueId id = {{0}};
 	enum status st = STATUS_OK;
 
-	if (t->rank == first_of(t, &c->spec))
+	if (!t->rank)
 		st = nccl_check(n, n->unique_id(&id), NULL, "ncclGetUniqueId", err);
 	if (sets_environment(t))
 		force(&forced, &c->spec);
 	st = team_agree(t, st, err);
 	if (!st)
-		st = share_id(t, c, &id, err);
+		st = team_share(t, &id, sizeof(id), err);
 	if (!st)
-		st = init(t, c, &id, err);
+		st = init(t, c, &id, t->size, t->rank, err);
 	st = team_agree(t, st, err); /* all ranks have read the environment */
 	if (sets_environment(t))
 		unforce(&forced);
@@ -246,6 +220,46 @@ enum status team_nccl_comm(struct team *t, const struct team_comm_spec *spec, st
 	c->next = t->nccl->comms;
 	t->nccl->comms = c; /* a failed one stays in the list, and find() skips it */
 	st = make(t, c, err);
+	*out = st ? NULL : c;
+	return st;
+}
+
+static enum status make_group(struct team *t, struct team_comm *c, unsigned first, unsigned stride,
+			      unsigned count, struct error *err)
+{
+	const struct nccl *n = &t->nccl->table;
+	ncclUniqueId mine = {{0}}, *all = calloc(t->size, sizeof(*all));
+	enum status st = all ? STATUS_OK : error_errno(err, ENOMEM, "a communicator");
+
+	if (!st && t->rank == first)
+		st = nccl_check(n, n->unique_id(&mine), NULL, "ncclGetUniqueId", err);
+	st = team_agree(t, st, err);
+	if (!st)
+		st = team_gather(t, &mine, sizeof(mine), all, err);
+	if (!st)
+		st = init(t, c, &all[first], count, (t->rank - first) / stride, err);
+	free(all);
+	st = team_agree(t, st, err);
+	if (st)
+		team_nccl_abort(t, c);
+	return st;
+}
+
+enum status team_nccl_group(struct team *t, unsigned first, unsigned stride, unsigned count,
+			    struct team_comm **out, struct error *err)
+{
+	struct team_comm *c = calloc(1, sizeof(*c));
+	enum status st = team_agree(t, c ? STATUS_OK : error_errno(err, ENOMEM, "a communicator"), err);
+
+	*out = NULL;
+	if (st) {
+		free(c);
+		return st;
+	}
+	c->is_group = true;
+	c->next = t->nccl->comms;
+	t->nccl->comms = c; /* a failed one stays in the list */
+	st = make_group(t, c, first, stride, count, err);
 	*out = st ? NULL : c;
 	return st;
 }

@@ -14,9 +14,6 @@
 struct team_comm_spec {
 	char algorithm[16], protocol[16]; /* NCCL_ALGO and NCCL_PROTO while it is made; "": NCCL's choice */
 	unsigned ctas;			  /* thread blocks; 0: NCCL's choice */
-	/* Groups of `count` ranks, each `stride` after the one before, in which every rank is in one; count
-	 * 0: all ranks. */
-	unsigned count, stride;
 };
 
 struct team_comm { /* borrowed; lives as long as the team */
@@ -24,6 +21,7 @@ struct team_comm { /* borrowed; lives as long as the team */
 	struct team_comm_spec spec;
 	ncclComm_t comm; /* NULL: it was aborted */
 	double init_ms;	 /* duration of ncclCommInit.. */
+	bool is_group;	 /* of some ranks (team_nccl_group) */
 };
 
 /* Opens NCCL on every rank and checks that the versions match. UNAVAILABLE names the rank without it. */
@@ -35,6 +33,10 @@ const struct nccl *team_nccl_table(const struct team *t);
  * and the wait board shows which ranks waited. */
 enum status team_nccl_comm(struct team *t, const struct team_comm_spec *spec, struct team_comm **out,
 			   struct error *err);
+/* Makes a communicator of `count` ranks: first, first + stride, .. This rank is one of these. All ranks of the
+ * team call it together, each for its own group. */
+enum status team_nccl_group(struct team *t, unsigned first, unsigned stride, unsigned count,
+			    struct team_comm **out, struct error *err);
 /* This rank alone: waits until its work on `s` is done, by the event `mark`. If a rank has left the step, the
  * wait ends and the communicator is aborted. */
 enum status team_nccl_wait(struct team *t, struct team_comm *c, struct gpu_stream *s, struct gpu_event *mark,

@@ -25,6 +25,10 @@ static const struct {
 	{"training", "epochs", "num_train_epochs"},
 	{"training", "lr", "learning_rate"},
 	{"training", "lr_scheduler", "lr_scheduler_type"},
+	{"training", "tensor_parallel", "tensor_parallel_size"},
+	{"training", "tensor_parallel_degree", "tensor_parallel_size"},
+	{"training", "tensor_model_parallel_size", "tensor_parallel_size"},
+	{"training", "tp_size", "tensor_parallel_size"},
 	{"data", "train_file", "train"},
 	{"data", "eval_file", "eval"},
 	{"data", "validation_file", "eval"},
@@ -336,7 +340,13 @@ static void write_row(struct text *out, const struct opt *row, const void *value
 	}
 }
 
-void config_write(struct text *out, const struct config *c)
+/* A run may go on with another value of these settings. */
+static bool may_change(const char *name)
+{
+	return !strcmp(name, "tensor_parallel_size");
+}
+
+static void write_rows(struct text *out, const struct config *c, bool all)
 {
 	for (size_t i = 0; i < config_section_count; i++) {
 		const struct config_section *s = &config_sections[i];
@@ -345,6 +355,21 @@ void config_write(struct text *out, const struct config *c)
 			continue;
 		text_addf(out, "%s:\n", s->name);
 		for (size_t k = 0; k < s->table.count; k++)
-			write_row(out, &s->table.rows[k], (const char *)c + s->offset);
+			if (all || !may_change(s->table.rows[k].name))
+				write_row(out, &s->table.rows[k], (const char *)c + s->offset);
 	}
+}
+
+void config_write(struct text *out, const struct config *c)
+{
+	write_rows(out, c, true);
+}
+
+void config_hash(char out[65], const struct config *c)
+{
+	struct text text = {0};
+
+	write_rows(&text, c, false);
+	file_sha256(out, text_str(&text), text.size);
+	text_release(&text);
 }

@@ -32,14 +32,18 @@ static void tokenizer_file(char out[PATH_MAX], const char *path)
 	snprintf(out, PATH_MAX, "%s%s", path, folder ? "/tokenizer.json" : "");
 }
 
+static void tell_rows(const struct log *log, const char *what, uint64_t rows, const char *change)
+{
+	if (rows)
+		log_warn(log, LOG_TOPIC_RUN, "%s: %llu row%s %s", what, (unsigned long long)rows,
+			 rows == 1 ? "" : "s", change);
+}
+
 static void tell(const struct log *log, const char *what, const struct tokenised *t)
 {
-	if (t->dropped + t->truncated + t->untrained)
-		log_warn(log, LOG_TOPIC_RUN,
-			 "%s: %llu rows dropped and %llu truncated because they are longer than "
-			 "max_seq_length, %llu dropped because they have no assistant message",
-			 what, (unsigned long long)t->dropped, (unsigned long long)t->truncated,
-			 (unsigned long long)t->untrained);
+	tell_rows(log, what, t->dropped, "dropped: longer than max_seq_length");
+	tell_rows(log, what, t->truncated, "truncated to max_seq_length");
+	tell_rows(log, what, t->untrained, "dropped: no assistant message");
 }
 
 /* The model was never trained at positions beyond its limit. */

@@ -117,13 +117,14 @@ static uint64_t copies_bytes(const struct stepper *planned, const struct config 
 	return host_params_bytes(p, planned->back.kind == BACKEND_GPU, c->place.ranks > 1 ? &part : NULL);
 }
 
-/* Each communicator has buffers; shard groups need two more. */
-static uint64_t nccl_bytes(const struct config *c)
+/* One has all ranks. Tensor parallel adds one for the ranks of each axis, and so do shard groups. */
+static uint64_t communicators(const struct config *c)
 {
 	const unsigned shard = c->training.zero_stage ? c->training.dp_shard_size : 0;
-	const uint64_t more = shard && shard < c->place.ranks ? 2 * comm_nccl_bytes(DTYPE_F32) : 0;
 
-	return c->place.ranks > 1 ? comm_nccl_bytes(mesh_travels(c)) + more : 0;
+	if (shard && shard < c->place.ranks)
+		return 3;
+	return c->training.tensor_parallel_size <= 1 ? 1 : mesh_copies(c) > 1 ? 3 : 2;
 }
 
 void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const struct config *c)
@@ -153,7 +154,8 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 		m->host_bytes += m->outside[i];
 	if (m->gpu) {
 		m->outside[MEMORY_LIBRARIES] = libraries_bytes(planned, c);
-		m->outside[MEMORY_NCCL] = nccl_bytes(c);
+		m->outside[MEMORY_NCCL] =
+			c->place.ranks > 1 ? communicators(c) * comm_nccl_bytes(mesh_travels(c)) : 0;
 		m->bytes += m->outside[MEMORY_LIBRARIES] + m->outside[MEMORY_NCCL];
 	} else {
 		m->host_bytes += m->arena_bytes;

@@ -239,10 +239,12 @@ static void as_text(struct text *out, const struct planning *p)
 	text_addf(out, "trained parameters: %lld of %lld\n", (long long)model_whole(s->model)->params.length,
 		  (long long)shape_parameters(&p->w.shape));
 	text_addf(out,
-		  "micro-batch: at most %lld tokens, in sequences of %lld; %u micro-batches per step; "
+		  "micro-batch: at most %lld tokens, in sequences of %lld; %u micro-batch%s per step; "
 		  "recompute: %s\n\n",
 		  (long long)size.tokens, (long long)size.row_tokens,
-		  p->c.training.gradient_accumulation_steps, config_recompute_name(p->c.training.recompute));
+		  p->c.training.gradient_accumulation_steps,
+		  p->c.training.gradient_accumulation_steps == 1 ? "" : "es",
+		  config_recompute_name(p->c.training.recompute));
 	add_memory(out, p);
 	if (p->links)
 		add_comm(out, p);

@@ -30,8 +30,10 @@ struct comm_nccl {
 	bool marked;		     /* `from` is recorded, after the last work before a collective */
 	bool timed;		     /* both were recorded and not read yet */
 	gpu_ptr rounded;	     /* [PIECE] BF16; 0: numbers travel as they are */
-	/* A group of ranks: it uses stream, events and table of the communication of all ranks. */
-	struct comm_nccl *of;
+	/* A group of ranks: the communication of all. If the groups are alike, it uses stream, events and
+	 * table of that one. Otherwise its collectives run on the back end's own stream, in the order of the
+	 * computation. So never two communicators of a GPU are at work at once. */
+	struct comm_nccl *all;
 	struct comm_members members;
 };
 
@@ -54,18 +56,56 @@ static enum status compare(struct comm_nccl *n, enum team_flight_kind kind, uint
 	return collective_table_enter(n->table, &c, err);
 }
 
+/* The flight record compares the counts of all ranks, so it has only the collectives that all of them make.
+ */
+static bool is_recorded(const struct comm_nccl *n)
+{
+	return !n->all || n->members.alike || n->comm.size == n->team->size;
+}
+
+static void record(struct comm_nccl *n, enum team_flight_kind kind, uint64_t bytes)
+{
+	if (!is_recorded(n))
+		return;
+	team_flight_ask(n->team->board, kind, bytes, (int32_t)n->comm.layer);
+	team_flight_begin(n->team->board);
+	n->all->enqueued++;
+}
+
+/* A group whose collectives are part of the computation. */
+static bool is_apart(const struct comm_nccl *n)
+{
+	return n->all && !n->members.alike;
+}
+
+static struct gpu_stream *stream_of(const struct comm_nccl *n)
+{
+	return is_apart(n) ? gpu_backend_stream(n->back) : n->stream;
+}
+
+static ncclDataType_t type_of(const struct mat *x)
+{
+	return x->dtype == DTYPE_BF16 ? ncclBfloat16 : ncclFloat32;
+}
+
 /* Lets the collective begin after the back end's work so far. `travels`: the type that the ranks exchange. */
 static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype travels,
 			 enum team_flight_kind kind, struct error *err)
 {
 	const uint64_t bytes = dtype_bytes(travels, (uint64_t)x->cols);
 	/* ranks of one group have other ranges than those of the next */
-	const bool own_size = n->of && kind == TEAM_FLIGHT_ALL_REDUCE;
-	struct comm_nccl *all = n->of ? n->of : n;
+	const bool own_size = n->all && kind == TEAM_FLIGHT_ALL_REDUCE;
+	struct comm_nccl *all = n->all ? n->all : n;
 	enum status st;
 
 	if ((x->dtype != DTYPE_F32 && x->dtype != DTYPE_BF16) || x->rows != 1)
 		return error_set(err, STATUS_BUG, "collectives take one row of F32 or BF16");
+	if (is_apart(n)) {
+		n->comm.count.calls++;
+		n->comm.count.bytes += (double)bytes;
+		record(n, kind, bytes);
+		return STATUS_OK;
+	}
 	team_flight_ask(n->team->board, kind, bytes, (int32_t)n->comm.layer);
 	/* The host may wait for another rank in the comparison, while the device has nothing to do. */
 	st = gpu_event_record(all->from, gpu_backend_stream(n->back), err);
@@ -86,7 +126,7 @@ static enum status sum(struct comm_nccl *n, void *x, int64_t count, ncclDataType
 {
 	return check(n,
 		     team_nccl_table(n->team)->all_reduce(x, x, (size_t)count, type, ncclSum, n->ranks->comm,
-							  gpu_stream_raw(n->stream)),
+							  gpu_stream_raw(stream_of(n))),
 		     "ncclAllReduce", err);
 }
 
@@ -121,8 +161,7 @@ static enum status nccl_all_reduce(struct comm *c, struct mat x, struct error *e
 
 	if (st)
 		return st;
-	return rounds ? sum_rounded(n, x, err)
-		      : sum(n, x.data, x.cols, x.dtype == DTYPE_BF16 ? ncclBfloat16 : ncclFloat32, err);
+	return rounds ? sum_rounded(n, x, err) : sum(n, x.data, x.cols, type_of(&x), err);
 }
 
 static enum status nccl_broadcast(struct comm *c, struct mat x, struct error *err)
@@ -133,9 +172,8 @@ static enum status nccl_broadcast(struct comm *c, struct mat x, struct error *er
 
 	return st ? st
 		  : check(n,
-			  call->broadcast(x.data, x.data, (size_t)x.cols,
-					  x.dtype == DTYPE_BF16 ? ncclBfloat16 : ncclFloat32, 0,
-					  n->ranks->comm, gpu_stream_raw(n->stream)),
+			  call->broadcast(x.data, x.data, (size_t)x.cols, type_of(&x), 0, n->ranks->comm,
+					  gpu_stream_raw(stream_of(n))),
 			  "ncclBroadcast", err);
 }
 
@@ -146,11 +184,6 @@ static bool is_equal(const struct comm *c, const size_t *border, size_t length)
 		if (border[r + 1] - border[r] != length)
 			return false;
 	return true;
-}
-
-static ncclDataType_t nccl_type(enum dtype dtype)
-{
-	return dtype == DTYPE_BF16 ? ncclBfloat16 : ncclFloat32;
 }
 
 /* The part of rank r's range that lies in elements [at, at + count), counted from `at`. */
@@ -181,8 +214,8 @@ static enum status reduce_each(const struct comm_nccl *n, const struct mat *x, c
 
 		if (p.count)
 			st = check(n,
-				   call->reduce(data, data, p.count, nccl_type(x->dtype), ncclSum, (int)r,
-						n->ranks->comm, gpu_stream_raw(n->stream)),
+				   call->reduce(data, data, p.count, type_of(x), ncclSum, (int)r,
+						n->ranks->comm, gpu_stream_raw(stream_of(n))),
 				   "ncclReduce", err);
 	}
 	last = check(n, call->group_end(), "ncclGroupEnd", st ? NULL : err);
@@ -229,7 +262,8 @@ static enum status nccl_reduce_scatter(struct comm *c, struct mat x, const size_
 	struct comm_nccl *n = nccl_of(c);
 	const bool rounds = x.dtype == DTYPE_F32 && n->rounded;
 	const size_t own = border[c->rank + 1] - border[c->rank];
-	enum status st = begin(n, &x, rounds ? DTYPE_BF16 : x.dtype, TEAM_FLIGHT_REDUCE_SCATTER, err);
+	enum status st = begin(n, &x, rounds ? DTYPE_BF16 : x.dtype,
+			       is_apart(n) ? TEAM_FLIGHT_ACTIVATIONS_SUM : TEAM_FLIGHT_REDUCE_SCATTER, err);
 
 	if (st)
 		return st;
@@ -239,8 +273,8 @@ static enum status nccl_reduce_scatter(struct comm *c, struct mat x, const size_
 		return reduce_each(n, &x, border, 0, err);
 	return check(n,
 		     team_nccl_table(n->team)->reduce_scatter(x.data, cut(&x, border[c->rank], own).data, own,
-							      nccl_type(x.dtype), ncclSum, n->ranks->comm,
-							      gpu_stream_raw(n->stream)),
+							      type_of(&x), ncclSum, n->ranks->comm,
+							      gpu_stream_raw(stream_of(n))),
 		     "ncclReduceScatter", err);
 }
 
@@ -257,7 +291,7 @@ static enum status broadcast_each(const struct comm_nccl *n, uint8_t *x, size_t 
 			st = check(n,
 				   call->broadcast(x + border[r] * width, x + border[r] * width,
 						   (border[r + 1] - border[r]) * width, ncclInt8, (int)r,
-						   n->ranks->comm, gpu_stream_raw(n->stream)),
+						   n->ranks->comm, gpu_stream_raw(stream_of(n))),
 				   "ncclBroadcast", err);
 	last = check(n, call->group_end(), "ncclGroupEnd", st ? NULL : err);
 	return st ? st : last;
@@ -269,13 +303,14 @@ static enum status nccl_all_gather(struct comm *c, struct mat x, const size_t *b
 	const struct nccl *call = team_nccl_table(n->team);
 	const size_t own = border[c->rank + 1] - border[c->rank], width = dtype_bytes(x.dtype, 1);
 	uint8_t *data = x.data;
-	enum status st = begin(n, &x, x.dtype, TEAM_FLIGHT_ALL_GATHER, err);
+	enum status st =
+		begin(n, &x, x.dtype, is_apart(n) ? TEAM_FLIGHT_ACTIVATIONS : TEAM_FLIGHT_ALL_GATHER, err);
 
 	if (st || !is_equal(c, border, own))
 		return st ? st : broadcast_each(n, data, width, border, err);
 	return check(n,
 		     call->all_gather(data + border[c->rank] * width, data, own * width, ncclInt8,
-				      n->ranks->comm, gpu_stream_raw(n->stream)),
+				      n->ranks->comm, gpu_stream_raw(stream_of(n))),
 		     "ncclAllGather", err);
 }
 
@@ -283,7 +318,11 @@ static enum status nccl_wait(struct comm *c, struct error *err)
 {
 	struct comm_nccl *n = nccl_of(c);
 	struct gpu_stream *work = gpu_backend_stream(n->back);
-	enum status st = gpu_event_record(n->done, n->stream, err);
+	enum status st;
+
+	if (is_apart(n))
+		return STATUS_OK;
+	st = gpu_event_record(n->done, n->stream, err);
 
 	if (!st && !n->marked)
 		st = gpu_event_record(n->from, work, err);
@@ -432,42 +471,35 @@ enum status comm_nccl_device(struct comm *c, struct backend *back, struct error 
 
 /* -- groups -- */
 
-static enum status group_wait(struct comm *c, struct error *err)
-{
-	return nccl_wait(&nccl_of(c)->of->comm, err);
-}
-
-/* Through the connections of all ranks, which all call it in their groups. */
+/* Host numbers pass the connections of all ranks, which call this together. */
 static enum status group_gather(struct comm *c, const void *mine, size_t size, void *all, struct error *err)
 {
-	struct comm_nccl *g = nccl_of(c);
-	struct comm *ranks = &g->of->comm;
-	char *whole = malloc(size * ranks->size);
-	enum status st = comm_agree(
-		ranks, whole ? STATUS_OK : error_errno(err, ENOMEM, "figures of %u ranks", ranks->size), err);
+	struct comm_nccl *n = nccl_of(c);
+	uint8_t *everyone = malloc(size * n->team->size);
+	enum status st =
+		everyone ? STATUS_OK : error_errno(err, ENOMEM, "figures of %u ranks", n->team->size);
 
 	if (!st)
-		st = nccl_gather(ranks, mine, size, whole, err);
-	for (unsigned i = 0; i < c->size && !st; i++)
-		memcpy((char *)all + i * size, whole + (g->members.first + i * g->members.stride) * size,
-		       size);
-	free(whole);
+		st = n->all->comm.ops->gather(&n->all->comm, mine, size, everyone, err);
+	for (unsigned i = 0; !st && i < c->size; i++)
+		memcpy((uint8_t *)all + i * size,
+		       everyone + (n->members.first + i * n->members.stride) * size, size);
+	free(everyone);
 	return st;
 }
 
+/* The communicator lives as long as the team. */
 static void group_close(struct comm *c)
 {
 	free(nccl_of(c));
 }
 
-/* No caller shares bytes within a group. */
 static const struct comm_ops group_ops = {
 	.name = "NCCL",
 	.all_reduce = nccl_all_reduce,
 	.reduce_scatter = nccl_reduce_scatter,
 	.all_gather = nccl_all_gather,
-	.broadcast = nccl_broadcast,
-	.wait = group_wait,
+	.wait = nccl_wait,
 	.gather = group_gather,
 	.close = group_close,
 };
@@ -475,29 +507,36 @@ static const struct comm_ops group_ops = {
 enum status comm_nccl_group(struct comm **out, struct comm *all, const struct comm_members *members,
 			    struct error *err)
 {
-	const struct team_comm_spec spec = {.count = members->count, .stride = members->stride};
-	struct comm_nccl *n = nccl_of(all), *g = calloc(1, sizeof(*g));
-	struct team_comm *ranks = NULL;
-	enum status st = team_agree(
-		n->team,
-		g ? STATUS_OK : error_errno(err, ENOMEM, "the communication of %u ranks", members->count),
-		err);
+	struct comm_nccl *a = nccl_of(all), *n = calloc(1, sizeof(*n));
+	enum status st =
+		n ? STATUS_OK : error_errno(err, ENOMEM, "the communication of %u ranks", members->count);
 
 	*out = NULL;
-	if (!st)
-		st = team_nccl_comm(n->team, &spec, &ranks, err);
+	st = team_agree(a->team, st, err);
 	if (st) {
-		free(g);
+		free(n);
 		return st;
 	}
-	*g = *n;
-	g->of = n;
-	g->ranks = ranks;
-	g->members = *members;
-	g->comm.ops = &group_ops;
-	g->comm.size = members->count;
-	g->comm.rank = (all->rank - members->first) / members->stride;
-	g->comm.count = (struct comm_count){0};
-	*out = &g->comm;
-	return STATUS_OK;
+	*n = (struct comm_nccl){
+		.comm = {.ops = &group_ops,
+			 .rank = (all->rank - members->first) / members->stride,
+			 .size = members->count,
+			 .layer = -1},
+		.team = a->team,
+		.back = a->back,
+		.all = a,
+		.members = *members,
+	};
+	st = team_nccl_group(a->team, members->first, members->stride, members->count, &n->ranks, err);
+	if (members->alike) {
+		n->table = a->table;
+		n->stream = a->stream;
+		n->ready = a->ready;
+		n->rounded = a->rounded;
+	}
+	if (st)
+		free(n);
+	else
+		*out = &n->comm;
+	return st;
 }

@@ -20,14 +20,11 @@ enum { NORM_SAMPLE = 1024, FORGET_ROWS = 32 };
 /* Two runs started at once in the same folder write the same config.yaml, so its hash is checked. */
 static enum status check_config_hash(const struct train *t, const char *path, struct error *err)
 {
-	struct text written = {0};
 	char hash[65];
 
 	if (!t->job->config_hash)
 		return STATUS_OK;
-	config_write(&written, &t->config);
-	file_sha256(hash, text_str(&written), written.size);
-	text_release(&written);
+	config_hash(hash, &t->config);
 	return !strcmp(hash, t->job->config_hash)
 		       ? STATUS_OK
 		       : error_set(err, STATUS_BAD_INPUT,

@@ -58,24 +58,17 @@ static enum status open_shard_groups(struct train *t, struct error *err)
 /* The ranks of each axis of the mesh. */
 static enum status open_groups(struct train *t, struct error *err)
 {
+	enum status (*const open)(struct comm **, struct comm *, const struct comm_members *,
+				  struct error *) = on_gpu(t) ? comm_nccl_group : comm_mpi_group;
 	struct mesh m;
 	enum status st = mesh_of(&m, &t->config, err);
+	const struct comm_members share = {.first = m.rank * m.tensor, .stride = 1, .count = m.tensor};
+	const struct comm_members divide = {.first = m.tensor_rank, .stride = m.tensor, .count = m.size};
 
 	if (st || m.tensor <= 1)
 		return st;
-	if (on_gpu(t))
-		return error_set(err, STATUS_UNSUPPORTED,
-				 "training: tensor_parallel_size: %u works on CPU ranks only so far; use 1",
-				 m.tensor);
-	st = comm_mpi_group(
-		&t->tensor_comm, t->comm,
-		&(struct comm_members){.first = m.rank * m.tensor, .stride = 1, .count = m.tensor}, err);
-	if (!st && m.size > 1)
-		st = comm_mpi_group(
-			&t->data_comm, t->comm,
-			&(struct comm_members){.first = m.tensor_rank, .stride = m.tensor, .count = m.size},
-			err);
-	return st;
+	st = open(&t->tensor_comm, t->comm, &share, err);
+	return st || m.size <= 1 ? st : open(&t->data_comm, t->comm, &divide, err);
 }
 
 enum status run_comm_open(struct train *t, struct error *err)
@@ -87,7 +80,7 @@ enum status run_comm_open(struct train *t, struct error *err)
 	if (!team)
 		return STATUS_OK;
 	st = on_gpu(t) ? comm_nccl_open(&t->comm, team, err) : comm_mpi_open(&t->comm, team, err);
-	return st ? st : open_groups(t, err);
+	return st || on_gpu(t) ? st : open_groups(t, err);
 }
 
 enum status run_comm_device(struct train *t, struct error *err)
@@ -99,6 +92,8 @@ enum status run_comm_device(struct train *t, struct error *err)
 	t->comm->travels = mesh_travels(&t->config);
 	if (on_gpu(t))
 		st = comm_nccl_device(t->comm, &t->stepper.back, err);
+	if (!st && on_gpu(t))
+		st = open_groups(t, err);
 	if (!st)
 		st = open_shard_groups(t, err);
 	return st ? st : planted_put(t->comm, err);

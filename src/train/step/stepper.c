@@ -186,7 +186,9 @@ static enum status place_tree(struct stepper *s, const struct config *c, struct 
 /* LoRA's gradient is small, so it is summed at once. A divided one is summed in each pass, layer by layer. */
 static enum status make_buckets(struct stepper *s, const struct config *c, struct error *err)
 {
-	const double bytes = s->model->full ? c->training.bucket_cap_mb * 0x1p20 : HUGE_VAL;
+	/* two communicators of a GPU are never at work at once (comm_nccl.c) */
+	const bool at_once = s->back.kind == BACKEND_GPU && split_is(&s->model->split);
+	const double bytes = s->model->full && !at_once ? c->training.bucket_cap_mb * 0x1p20 : HUGE_VAL;
 
 	return mesh_copies(c) > 1 && !s->model->divided.gradient
 		       ? buckets_make(&s->buckets, &s->model->params, s->model->shape.layers, bytes, err)

@@ -19,8 +19,8 @@ struct step_size {
 	int64_t tokens, row_tokens; /* of a micro-batch; of its longest sequence */
 };
 
-/* The device adds these up during a step. SUM_LAYERS has the squares of those layers whose gradient is complete.
- * Updates that begin before the pass has ended need it. */
+/* The device adds these up during a step. SUM_LAYERS has the squares of those layers whose gradient is
+ * complete. Updates that begin before the pass has ended need it. */
 enum { SUM_LOSS, SUM_SQUARES, SUM_LAYERS, SUMS };
 
 struct stepper {

@@ -68,6 +68,8 @@ static const char *open_nvml(struct gpu_reader *r, struct error *err)
 		r->opened = !lib_open(&r->nvml, &nvml_lib, NULL, &fact, err);
 		lib_fact_release(&fact);
 	}
+	if (!r->opened && err->cause == CAUSE_LIBRARY_MISSING && !getenv("ASSAY_LIB_NVML"))
+		return "no NVIDIA driver: libnvidia-ml.so.1 was not found";
 	if (!r->opened)
 		return err->text;
 	ret = r->nvml.init();

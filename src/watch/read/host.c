@@ -79,9 +79,13 @@ static void read_cpu(struct host *h)
 		out_set(&h->out, h->cpu, CATALOGUE_CPU_LOAD, load);
 	if (!h->rapl.zones)
 		out_absent(&h->out, h->cpu, CATALOGUE_CPU_ENERGY,
-			   "the energy counters cannot be read; root can");
+			   h->rapl.refused ? "this user may not read the energy counters (RAPL); root may"
+					   : "the machine has no energy counters (RAPL)");
 	else if (sample_rapl_read(&h->rapl))
 		out_set(&h->out, h->cpu, CATALOGUE_CPU_ENERGY, 1e-6 * h->rapl.sum_uj);
+	else
+		out_absent(&h->out, h->cpu, CATALOGUE_CPU_ENERGY,
+			   "an energy counter (RAPL) cannot be read any more");
 }
 
 /* Constants: /proc/stat has a line for each processor, and the time of the boot. */

@@ -198,12 +198,13 @@ static void build_answers(struct tools *t, uint32_t calls, uint32_t from, uint32
 	}
 }
 
-void tools_build(struct builder *b, const json_t *source, uint32_t from, uint32_t to)
+void tools_build(struct builder *b, const json_t *source, bool must_call, uint32_t from, uint32_t to)
 {
 	struct tools t = {.b = b, .format = find_format(b, source), .list = json_object_get(source, "tools")};
 	uint32_t any;
 
 	read_mode(&t, source);
+	t.automatic = t.automatic && !must_call;
 	if (t.list && !json_is_array(t.list))
 		builder_fail(b, STATUS_BAD_INPUT, "\"tools\" is not a list");
 	if (b->status)

@@ -4,6 +4,7 @@
 #define ENGINE_GRAMMAR_SCHEMA_TOOLS_H
 #include "engine/grammar/schema/schema.h"
 
-/* Builds the answers that a source of type "tool_calls" allows, from one node to another. */
-void tools_build(struct builder *b, const json_t *source, uint32_t from, uint32_t to);
+/* Builds the texts that a source of type "tool_calls" allows, from one node to another. `must_call`: in mode
+ * auto only those with a call, because the caller builds the others. */
+void tools_build(struct builder *b, const json_t *source, bool must_call, uint32_t from, uint32_t to);
 #endif

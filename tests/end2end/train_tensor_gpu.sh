@@ -1,0 +1,100 @@
+#!/bin/bash
+# Tensor parallel on GPU ranks that are not there, with the fake driver and the fake NCCL: losses beside one GPU, a mesh of copies, and a run
+# that goes on with another number of ranks that share a model. usage: train_tensor_gpu.sh ASSAY FAKES ROOT
+. "$(dirname "$0")/gpus.sh"
+. "$here/gpu_ranks.sh"
+if ! says '^train_rows ' "$root/src/kernel/list" || ! "$assay" list kernels | grep -q train_rows; then
+	echo "1..0 # SKIP this build has no kernels"
+	exit 0
+fi
+expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
+if ! expect 0 tokens model x && says 'built without tokenizers' err; then
+	echo "1..0 # SKIP this build has no tokenizers"
+	exit 0
+fi
+# The same matrices as 12 heads of 16 columns, which four ranks can divide.
+sed -i 's/"num_attention_heads": 6/"num_attention_heads": 12/; s/"num_key_value_heads": 2/"num_key_value_heads": 4/; s/"head_dim": 32/"head_dim": 16/' \
+	model/config.json
+for i in $(seq 24); do
+	echo '{"messages":[{"role":"user","content":"town '"$i $(printf "%$((i * 7 % 30))s" x)"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
+done > rows.jsonl
+head -n 4 rows.jsonl > held.jsonl
+config() { # NAME SIZE LINES..: SIZE ranks share a model; lines are added to its training
+	yaml=$1 size=$2
+	shift 2
+	cat > "$yaml" << CONFIG
+model: {name_or_path: model, chat_template: qwen2.5}
+$([ "${full:-no}" = yes ] || echo "lora: {r: 8, alpha: 16, dropout: ${dropout:-0}}")
+data: {train: rows.jsonl, eval: held.jsonl, max_seq_length: 128}
+training:
+  device: gpu
+  tune: false
+  learning_rate: 1e-3
+  global_batch_size: 2
+  max_steps: 4
+  eval_steps: 2
+  save_steps: 2
+  tensor_parallel_size: $size
+$([ "${full:-no}" = no ] || printf '  full_finetuning: true\n  bucket_cap_mb: 0.1\n')
+CONFIG
+	for line; do echo "  $line" >> "$yaml"; done
+}
+losses() { grep '"type":"step"' "$1" | tr ',{' '\n\n' | sed -n 's/^"loss"://p'; }
+near() { paste one two | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > '"${1:-1e-3}"' * $1) bad = 1 } END { exit bad || NR != 4 }'; }
+ranked() { # RANKS WORDS..: as a launcher starts them; rank 0's words in out, those of all in err
+	ranks=$1
+	port=$((port + 10))
+	shift
+	for ((r = 0; r < ranks; r++)); do
+		(
+			env ASSAY_SIZE="$ranks" ASSAY_LOCAL_SIZE="$ranks" ASSAY_HOST=127.0.0.1 ASSAY_PORT=$port ASSAY_JOB=job$port \
+				ASSAY_RANK="$r" ASSAY_LOCAL_RANK="$r" ${own[$r]:-} \
+				timeout 300 "$assay" train "$@" > "out.$r" 2> "err.$r"
+			echo $? > "code.$r"
+		) &
+	done
+	wait
+	cp out.0 out
+	cat err.* > err
+}
+# lora: fused with its base layers; apart: separate GEMMs with dropout.
+for kind in lora apart full; do
+	full=$([ $kind = full ] && echo yes || echo no) dropout=$([ $kind = apart ] && echo 0.1 || echo 0)
+	config $kind.yaml 1
+	ok "one GPU trains, $kind" expect 0 train $kind.yaml --out $kind.1 --json
+	losses out > one
+	config $kind.2.yaml 2
+	ranked 2 $kind.2.yaml --out $kind.2 --json
+	ok "two GPUs share a model" codes '0 0'
+	losses out > two
+	ok ".. with its losses" near
+done
+for kind in lora full; do
+	full=$([ $kind = full ] && echo yes || echo no) dropout=0
+	config $kind.32.1.yaml 1 "precision: fp32"
+	ok "one GPU trains in float32, $kind" expect 0 train $kind.32.1.yaml --out $kind.32.1 --json
+	losses out > one
+	config $kind.32.4.yaml 4 "precision: fp32"
+	ranked 4 $kind.32.4.yaml --out $kind.32.4 --json
+	ok "four GPUs share a model" codes '0 0 0 0'
+	losses out > two
+	ok ".. with its losses" near 1e-5
+	config $kind.mesh.yaml 2 "precision: fp32" "recompute: full"
+	ranked 4 $kind.mesh.yaml --out $kind.mesh --json
+	ok "two copies of two GPUs each" codes '0 0 0 0'
+	losses out > two
+	ok ".. with its losses" near 1e-5
+done
+# A run goes on with another number of GPUs that share a model.
+full=yes
+cp -r full.32.1 chain
+rm -rf chain/checkpoint-4 chain/model
+sed -i '/"type":"end"/d; /"type":"close"/d' chain/journal.jsonl
+sed -i 's/tensor_parallel_size: .*/tensor_parallel_size: 2/' chain/config.yaml
+ranked 2 --resume chain --json
+ok "two GPUs go on with the run of one" eval 'codes "0 0" && says "resumes from .*chain/checkpoint-2" err'
+history() { tr ',{' '\n\n' < "$1" | sed -n 's/^ *"loss": *\([-0-9.e+]*\).*/\1/p' | head -n 4; }
+history full.32.1/checkpoint-4/trainer_state.json > one
+history chain/checkpoint-4/trainer_state.json > two
+ok ".. with its losses" near 1e-5
+finish
