@@ -30,8 +30,10 @@ struct comm_nccl {
 	bool marked;		     /* `from` is recorded, after the last work before a collective */
 	bool timed;		     /* both were recorded and not read yet */
 	gpu_ptr rounded;	     /* [PIECE] BF16; 0: numbers travel as they are */
-	/* A group of ranks: the communication of all. Callers wait for one group's collectives before they
-	 * begin another's, so never two communicators of a GPU are at work at once. */
+	/* A group of ranks: the communication of all. If the groups are alike, it uses stream, events and
+	 * table of that one. Otherwise it has a stream of its own, and callers wait for one group's
+	 * collectives before they begin another's. So never two communicators of a GPU are at work at once.
+	 */
 	struct comm_nccl *all;
 	struct comm_members members;
 };
@@ -59,7 +61,7 @@ static enum status compare(struct comm_nccl *n, enum team_flight_kind kind, uint
  */
 static bool is_recorded(const struct comm_nccl *n)
 {
-	return !n->all || n->comm.size == n->team->size;
+	return !n->all || n->members.alike || n->comm.size == n->team->size;
 }
 
 static void record(struct comm_nccl *n, enum team_flight_kind kind, uint64_t bytes)
@@ -69,6 +71,12 @@ static void record(struct comm_nccl *n, enum team_flight_kind kind, uint64_t byt
 	team_flight_ask(n->team->board, kind, bytes, (int32_t)n->comm.layer);
 	team_flight_begin(n->team->board);
 	n->all->enqueued++;
+}
+
+/* A group with its own stream, whose collectives are part of the computation. */
+static bool is_apart(const struct comm_nccl *n)
+{
+	return n->all && !n->members.alike;
 }
 
 static ncclDataType_t type_of(const struct mat *x)
@@ -89,11 +97,14 @@ static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype tr
 			 enum team_flight_kind kind, struct error *err)
 {
 	const uint64_t bytes = dtype_bytes(travels, (uint64_t)x->cols);
+	/* ranks of one group have other ranges than those of the next */
+	const bool own_size = n->all && kind == TEAM_FLIGHT_ALL_REDUCE;
+	struct comm_nccl *all = n->all ? n->all : n;
 	enum status st;
 
 	if ((x->dtype != DTYPE_F32 && x->dtype != DTYPE_BF16) || x->rows != 1)
 		return error_set(err, STATUS_BUG, "collectives take one row of F32 or BF16");
-	if (n->all) {
+	if (is_apart(n)) {
 		n->comm.count.calls++;
 		n->comm.count.bytes += (double)bytes;
 		record(n, kind, bytes);
@@ -101,14 +112,14 @@ static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype tr
 	}
 	team_flight_ask(n->team->board, kind, bytes, (int32_t)n->comm.layer);
 	/* The host may wait for another rank in the comparison, while the device has nothing to do. */
-	st = gpu_event_record(n->from, gpu_backend_stream(n->back), err);
-	n->marked = !st;
+	st = gpu_event_record(all->from, gpu_backend_stream(n->back), err);
+	all->marked = !st;
 	if (!st)
-		st = compare(n, kind, (uint32_t)travels + 1, bytes, err);
+		st = compare(n, kind, (uint32_t)travels + 1, own_size ? 0 : bytes, err);
 	if (st)
 		return st;
 	team_flight_begin(n->team->board);
-	n->enqueued++;
+	all->enqueued++;
 	n->comm.count.calls++;
 	n->comm.count.bytes += (double)bytes;
 	return follow(n, err);
@@ -255,7 +266,7 @@ static enum status nccl_reduce_scatter(struct comm *c, struct mat x, const size_
 	const bool rounds = x.dtype == DTYPE_F32 && n->rounded;
 	const size_t own = border[c->rank + 1] - border[c->rank];
 	enum status st = begin(n, &x, rounds ? DTYPE_BF16 : x.dtype,
-			       n->all ? TEAM_FLIGHT_ACTIVATIONS_SUM : TEAM_FLIGHT_REDUCE_SCATTER, err);
+			       is_apart(n) ? TEAM_FLIGHT_ACTIVATIONS_SUM : TEAM_FLIGHT_REDUCE_SCATTER, err);
 
 	if (st)
 		return st;
@@ -296,7 +307,7 @@ static enum status nccl_all_gather(struct comm *c, struct mat x, const size_t *b
 	const size_t own = border[c->rank + 1] - border[c->rank], width = dtype_bytes(x.dtype, 1);
 	uint8_t *data = x.data;
 	enum status st =
-		begin(n, &x, x.dtype, n->all ? TEAM_FLIGHT_ACTIVATIONS : TEAM_FLIGHT_ALL_GATHER, err);
+		begin(n, &x, x.dtype, is_apart(n) ? TEAM_FLIGHT_ACTIVATIONS : TEAM_FLIGHT_ALL_GATHER, err);
 
 	if (st || !is_equal(c, border, own))
 		return st ? st : broadcast_each(n, data, width, border, err);
@@ -308,14 +319,12 @@ static enum status nccl_all_gather(struct comm *c, struct mat x, const size_t *b
 
 static enum status nccl_wait(struct comm *c, struct error *err)
 {
-	struct comm_nccl *n = nccl_of(c);
+	struct comm_nccl *n = nccl_of(c)->members.alike ? nccl_of(c)->all : nccl_of(c);
 	struct gpu_stream *work = gpu_backend_stream(n->back);
-	enum status st;
+	enum status st = gpu_event_record(n->done, n->stream, err);
 
-	st = gpu_event_record(n->done, n->stream, err);
 	if (n->all)
 		return st ? st : gpu_stream_after(work, n->done, err);
-
 	if (!st && !n->marked)
 		st = gpu_event_record(n->from, work, err);
 	n->marked = false;
@@ -485,11 +494,13 @@ static void group_close(struct comm *c)
 {
 	struct comm_nccl *n = nccl_of(c);
 
-	if (n->stream)
-		gpu_stream_wait(n->stream, NULL);
-	gpu_event_destroy(&n->ready);
-	gpu_event_destroy(&n->done);
-	gpu_stream_destroy(&n->stream);
+	if (is_apart(n)) {
+		if (n->stream)
+			gpu_stream_wait(n->stream, NULL);
+		gpu_event_destroy(&n->ready);
+		gpu_event_destroy(&n->done);
+		gpu_stream_destroy(&n->stream);
+	}
 	free(n);
 }
 
@@ -538,7 +549,14 @@ enum status comm_nccl_group(struct comm **out, struct comm *all, const struct co
 		.all = a,
 		.members = *members,
 	};
-	st = group_device(n, err);
+	if (members->alike) {
+		n->table = a->table;
+		n->stream = a->stream;
+		n->ready = a->ready;
+		n->rounded = a->rounded;
+	} else {
+		st = group_device(n, err);
+	}
 	if (!st)
 		st = team_nccl_group(a->team, members->first, members->stride, members->count, &n->ranks,
 				     err);
