@@ -43,7 +43,8 @@ struct split_range split_rows(const struct split *s, int64_t rows);
 /* The rank's own ids of a vocabulary; at least one. */
 struct split_range split_vocabulary(const struct split *s, int64_t vocab);
 
-/* What a rank holds of a tensor, by its name in the table of parameters or in files. */
+/* The part of a tensor that a rank holds. The tensor's name is that of the table of parameters or of files.
+ */
 struct split_part {
 	int64_t row, rows, col, cols; /* its place in the whole tensor, which has sizes all_rows, all_cols */
 	int64_t all_rows, all_cols;

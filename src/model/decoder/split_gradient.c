@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gradients of tensors that several ranks of tensor parallel hold: norms, A of q, k, v, gate and up, B of o
- * and down, and key-value heads if there are fewer than ranks. Each rank has a partial sum. The pieces are
- * copied to a room, where each has the size of the whole tensor, added in one collective, and copied back.
+ * Gradients of tensors that several ranks of tensor parallel hold. These are norms, A of q, k, v, gate and
+ * up, and B of o and down. If there are fewer key-value heads than ranks, these are shared too. Each rank has
+ * a partial sum. The pieces are copied to a room, where each has the size of the whole tensor, added in one
+ * collective, and copied back.
  */
 #include "model/decoder/split.h"
 #include "model/model.h"
