@@ -244,13 +244,13 @@ about() {
 }
 # a layer of this shape has 14,912,384 parameters, and what is outside of them 136,135,552
 buffers=$((2 * 14912384 + 136135552))
-ok "stage 1: moments and master weights" eval 'about optimiser 1 0.5 0 && about trained 1 2.25 0'
+ok "stage 1: moments and master weights" eval 'about optimizer 1 0.5 0 && about trained 1 2.25 0'
 ok "stage 1: the whole gradient" about gradient 1 4 0
 ok "stage 2: gradient of a range, and the buffers of two layers and the ends" about gradient 2 0.25 $((4 * buffers))
 ok "stage 3: weights of a range" eval 'about trained 3 0.25 0 && about slots 3 0 $((2 * buffers))'
 ok "offload, stage 1: master weights and moments of a range are on the host, BF16 weights on the GPU" eval 'about offloaded host1 0.75 0 && about trained host1 2 0'
 ok "offload, stage 3: BF16 weights of a range are on the GPU" eval 'about offloaded host3 0.75 0 && about trained host3 0.125 0'
-ok "a group on each node: an eighth of the states" eval 'about optimiser node1 1 0 && about trained node3 0.5 0'
+ok "a group on each node: an eighth of the states" eval 'about optimizer node1 1 0 && about trained node3 0.5 0'
 seconds() { sed -n 's/^ *"communication_s": \([0-9.e-]*\).*/\1/p' "plan.$1"; }
 ok ".. and less time in collectives than over both nodes" awk -v a="$(seconds node3)" -v b="$(seconds all3)" 'BEGIN { exit !(a > 0 && a < b * 0.8) }'
 refuses() { # WORDS YAML-LINES..: before weights are read
