@@ -160,6 +160,14 @@ ok "an error within a stream" fault server
 up --fault huge:1
 ok "a first answer that is too large" refuses 2 'the answer is larger than 16 MB' "$url" --rate 10 --duration 1 --out r-huge --no-telemetry --idle 0
 
+# A server that closes connections after an answer without saying so, as llama.cpp's does: the next request on one is sent again.
+up --fault stale:0.5
+ok "connections that the server has closed" sound --users 4 --duration 2 --warmup 0
+ok "lose no request" holds "$(value failed) == 0 && $(value answered) > 10"
+ok "which are sent again" holds "$(value resent) > 0"
+ok "and the report says so" says 'closed connections after an answer without saying so' out
+ok "as does each request" says '"flags":\["resent"\]' "$dir/requests.jsonl"
+
 # 5. Faults of answers that are otherwise complete: the figures are not to be trusted
 suspect() { # CHECK OPTION..: this check does not hold
 	check=$1

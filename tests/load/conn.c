@@ -101,7 +101,7 @@ void conn_close(struct conn *c, bool reset)
 		setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 	close(c->fd);
 	c->fd = -1;
-	c->active = c->closing = c->waits_out = c->continued = c->discards = false;
+	c->active = c->used = c->closing = c->waits_out = c->continued = c->discards = false;
 	c->in.size = c->out.size = c->out_done = c->after.size = 0;
 	c->fill = 0;
 	c->request = (struct request){0};

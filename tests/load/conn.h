@@ -9,6 +9,7 @@ struct conn {
 	struct timer timer; /* first: a timer is its connection */
 	int fd;		    /* -1: not in use */
 	bool active;	    /* an answer is in progress */
+	bool used;	    /* it has had a request before */
 	bool closing;	    /* closed when all bytes are sent */
 	bool closes;	    /* closing follows the answer in progress */
 	bool discards;	    /* what comes is dropped, until the client closes the connection */

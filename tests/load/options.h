@@ -33,6 +33,7 @@
 	X(CONTENT_LENGTH, "content_length", 0, "a stream with Content-Length instead of chunks") \
 	X(HUGE, "huge", 100e6, "one token of VALUE bytes") \
 	X(HANG, "hang", 0, "the request is read and never answered") \
+	X(STALE, "stale", 0, "a request on a connection that was used before is not answered, and the connection is closed") \
 	X(CACHED, "cached", 1, "usage reports VALUE cached tokens, at most those of the prompt") \
 	X(HTTP10, "http10", 0, "HTTP/1.0 without a length; the end of the connection ends the answer")
 /* clang-format on */

@@ -224,7 +224,11 @@ static bool generate(struct worker *w, struct conn *c, const char *body, uint64_
 	number = atomic_fetch_add(&w->all->next_request, 1);
 	counter_add(&w->counters, COUNTER_REQUESTS, 1);
 	answer_begin(&c->answer, w->options, &c->request, body, number, at_ns);
-	c->active = true;
+	if (c->answer.plan.fault == STUB_FAULT_STALE && c->used) {
+		close_conn(w, c, false);
+		return false;
+	}
+	c->active = c->used = true;
 	timers_set(&w->timers, &c->timer, c->answer.due_ns);
 	return true;
 }

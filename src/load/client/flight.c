@@ -4,7 +4,7 @@
 #include <string.h>
 #include "core/clock.h"
 
-enum { BYTES_KEPT = 1 << 20, ROOM_FIRST = 8192, STAMPS_FIRST = 64 };
+enum { BYTES_KEPT = 1 << 20, ROOM_FIRST = 8192, STAMPS_FIRST = 64, RESEND_NS = 100000000 };
 
 /* Doubles a list until it has room for `count` items. */
 static bool reserve(void **list, size_t *room, size_t count, size_t item, size_t first)
@@ -59,18 +59,42 @@ static size_t take_header(char *data, size_t size, size_t count, void *arg)
 
 /*
  * Immediately before the first byte is written. curl sends a request again by itself if a reused connection
- * is lost before the answer begins; then it comes here a second time, and the transfer is given up, because a
- * request is to be sent once.
+ * is lost before the answer begins. Then it comes here a second time. The transfer is given up, because
+ * flight_may_resend decides about it.
  */
 static int before_sending(void *arg, char *ip, char *own_ip, int port, int own_port)
 {
 	struct flight *f = arg;
 
 	(void)ip, (void)own_ip, (void)port, (void)own_port;
-	if (f->record.sent_ns != LOAD_NEVER)
+	if (f->record.sent_ns != LOAD_NEVER && !f->resending)
 		return CURL_PREREQFUNC_ABORT;
-	f->record.sent_ns = clock_now_ns(clock_monotonic()) - f->epoch_ns;
+	if (!f->resending)
+		f->record.sent_ns = clock_now_ns(clock_monotonic()) - f->epoch_ns;
+	f->resending = false;
 	return CURL_PREREQFUNC_OK;
+}
+
+bool flight_may_resend(const struct http *h, const struct flight *f, CURLcode code, uint64_t now_ns)
+{
+	const struct load_record *r = &f->record;
+	long connections = 0;
+
+	if (r->flags & LOAD_FLAG_RESENT || r->sent_ns == LOAD_NEVER || r->first_byte_ns != LOAD_NEVER ||
+	    now_ns - r->sent_ns > RESEND_NS)
+		return false;
+	if (code == CURLE_ABORTED_BY_CALLBACK)
+		return true;
+	h->curl.easy_getinfo(f->easy, CURLINFO_NUM_CONNECTS, &connections);
+	return !connections &&
+	       (code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING);
+}
+
+void flight_resend(const struct http *h, struct flight *f)
+{
+	f->record.flags |= LOAD_FLAG_RESENT;
+	f->resending = true;
+	h->curl.easy_setopt(f->easy, CURLOPT_FRESH_CONNECT, 1L);
 }
 
 struct flight *flight_create(const struct http *h, const char *path, uint64_t epoch_ns)
@@ -141,7 +165,7 @@ void flight_begin(struct flight *f, const struct load_request *r)
 	};
 	f->body.size = 0;
 	f->size = f->stamps = 0;
-	f->too_large = false;
+	f->too_large = f->resending = false;
 	drop_large_buffers(f);
 }
 
@@ -166,6 +190,8 @@ void flight_end(const struct http *h, struct flight *f, CURLcode code, uint64_t 
 {
 	long status = 0;
 
+	if (f->record.flags & LOAD_FLAG_RESENT)
+		h->curl.easy_setopt(f->easy, CURLOPT_FRESH_CONNECT, 0L);
 	h->curl.easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &status);
 	f->record.status = (uint32_t)status;
 	f->record.error = http_error(h, f->easy, code);

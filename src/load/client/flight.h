@@ -21,6 +21,7 @@ struct flight {
 	struct load_stamp *stamp;
 	size_t stamps, stamp_room;
 	bool too_large;	   /* or out of memory */
+	bool resending;	   /* its second sending has not begun yet */
 	uint64_t epoch_ns; /* the run's begin on CLOCK_MONOTONIC */
 };
 
@@ -33,6 +34,15 @@ void flight_destroy(const struct http *h, struct flight *f);
 void flight_begin(struct flight *f, const struct load_request *r);
 /* After the transfer: times of the connection, status and error. */
 void flight_end(const struct http *h, struct flight *f, CURLcode code, uint64_t now_ns);
+
+/*
+ * Some servers close a connection after an answer without saying so: llama.cpp's does. A request that is sent
+ * at this moment was not read, and its reused connection is lost at once, without a byte of an answer. Then
+ * it may be sent again, once, on a new connection. Later, the server may have read it. Its time of sending
+ * stays that of the first attempt.
+ */
+bool flight_may_resend(const struct http *h, const struct flight *f, CURLcode code, uint64_t now_ns);
+void flight_resend(const struct http *h, struct flight *f);
 
 /* A list whose users are several threads. Zeroed is not valid. */
 struct flight_queue {

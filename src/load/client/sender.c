@@ -269,6 +269,18 @@ static void finish(struct sender *s, struct flight *f, CURLcode code)
 	flight_queue_add(s->finished, f);
 }
 
+/* On a new connection, if the server had closed the reused one. */
+static bool send_again(struct sender *s, struct flight *f, CURLcode code)
+{
+	const struct curl *c = &s->spec->http->curl;
+
+	if (!code || !flight_may_resend(s->spec->http, f, code, now_ns(s)))
+		return false;
+	c->multi_remove_handle(s->multi, f->easy);
+	flight_resend(s->spec->http, f);
+	return !c->multi_add_handle(s->multi, f->easy);
+}
+
 static void finish_ended(struct sender *s)
 {
 	const struct curl *c = &s->spec->http->curl;
@@ -282,7 +294,8 @@ static void finish_ended(struct sender *s)
 		if (message->msg != CURLMSG_DONE)
 			continue;
 		c->easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
-		finish(s, (struct flight *)(void *)private, code);
+		if (!send_again(s, (struct flight *)(void *)private, code))
+			finish(s, (struct flight *)(void *)private, code);
 	}
 }
 

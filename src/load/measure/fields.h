@@ -97,6 +97,7 @@
 	X(no_finish, "", -1, "complete answers without finish_reason") \
 	X(duplicates, "", -1, "streams with an event that came twice") \
 	X(after_done, "", -1, "streams with events after [DONE]") \
-	X(no_usage, "", -1, "answers without the usage that was asked for")
+	X(no_usage, "", -1, "answers without the usage that was asked for") \
+	X(resent, "", 0, "requests that were sent again, because the server had closed the connection")
 /* clang-format on */
 #endif

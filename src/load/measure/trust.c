@@ -84,11 +84,9 @@ static void put_flags(json_t *out, const struct load_window *w)
 	static const struct {
 		const char *name;
 		uint32_t flag;
-	} of[] = {{"no_done", LOAD_FLAG_NO_DONE},
-		  {"no_finish", LOAD_FLAG_NO_FINISH},
-		  {"duplicates", LOAD_FLAG_DUPLICATE},
-		  {"after_done", LOAD_FLAG_AFTER_DONE},
-		  {"no_usage", LOAD_FLAG_NO_USAGE}};
+	} of[] = {{"no_done", LOAD_FLAG_NO_DONE},      {"no_finish", LOAD_FLAG_NO_FINISH},
+		  {"duplicates", LOAD_FLAG_DUPLICATE}, {"after_done", LOAD_FLAG_AFTER_DONE},
+		  {"no_usage", LOAD_FLAG_NO_USAGE},    {"resent", LOAD_FLAG_RESENT}};
 
 	for (size_t f = 0; f < sizeof(of) / sizeof(of[0]); f++) {
 		size_t count = 0;
@@ -204,6 +202,9 @@ static bool add_notes(const json_t *out, json_t *notes, const struct load_window
 		    "The run was interrupted. The figures are those of the time before.") &&
 	       note(notes, w->spec->use.waited_for_connection > 0,
 		    "Requests waited for a free connection. Latencies from the schedule include this time.") &&
+	       note(notes, value_of(out, "resent") > 0,
+		    "The server closed connections after an answer without saying so. Requests on them were sent again on new "
+		    "ones. Their latencies count from the schedule and from the first send.") &&
 	       note(notes, value_of(out, "no_usage") > 0,
 		    "The server did not report usage for some answers. Their tokens were counted from the text, "
 		    "if a tokenizer is known.") &&

@@ -42,11 +42,12 @@ const char *load_error_word(enum load_error e);
 
 /* Faults of an answer that is otherwise complete. */
 enum load_flag {
-	LOAD_FLAG_NO_DONE = 1,	  /* a stream without its last event [DONE] */
-	LOAD_FLAG_NO_FINISH = 2,  /* no finish_reason */
-	LOAD_FLAG_DUPLICATE = 4,  /* an event came twice */
-	LOAD_FLAG_NO_USAGE = 8,	  /* usage was asked for and is absent */
-	LOAD_FLAG_AFTER_DONE = 16 /* events after the end mark */
+	LOAD_FLAG_NO_DONE = 1,	   /* a stream without its last event [DONE] */
+	LOAD_FLAG_NO_FINISH = 2,   /* no finish_reason */
+	LOAD_FLAG_DUPLICATE = 4,   /* an event came twice */
+	LOAD_FLAG_NO_USAGE = 8,	   /* usage was asked for and is absent */
+	LOAD_FLAG_AFTER_DONE = 16, /* events after the end mark */
+	LOAD_FLAG_RESENT = 32	   /* sent again: the server had closed the connection, see flight.c */
 };
 
 struct load_record {

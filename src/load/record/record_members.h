@@ -41,7 +41,7 @@ static const struct {
 } record_flags[] = {
 	{LOAD_FLAG_NO_DONE, "no_done"},	      {LOAD_FLAG_NO_FINISH, "no_finish"},
 	{LOAD_FLAG_DUPLICATE, "duplicate"},   {LOAD_FLAG_NO_USAGE, "no_usage"},
-	{LOAD_FLAG_AFTER_DONE, "after_done"},
+	{LOAD_FLAG_AFTER_DONE, "after_done"}, {LOAD_FLAG_RESENT, "resent"},
 };
 enum { RECORD_FLAGS = sizeof(record_flags) / sizeof(record_flags[0]) };
 #endif

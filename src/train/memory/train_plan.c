@@ -200,7 +200,7 @@ static void add_tensor(struct text *out, const struct planning *p)
 	text_addf(out, "  %-12s %12.0f  %s\n", "tensor", p->tensor.calls, note);
 	add_line(out, "bytes", p->tensor.bytes, "B",
 		 "of activations; each rank sends and receives nearly as much");
-	add_time(out, p, p->tensor.planned_s, "at the given rates; the computation waits for it");
+	add_time(out, p, p->tensor.planned_s, "at the given rates; the computation hides a part of it");
 }
 
 static void add_comm(struct text *out, const struct planning *p)

@@ -33,9 +33,8 @@ enum status comm_mpi_group(struct comm **out, struct comm *all, const struct com
 enum status comm_nccl_open(struct comm **out, struct team *team, struct error *err);
 enum status comm_nccl_device(struct comm *c, struct backend *back, struct error *err);
 /* A group of the ranks of `all`, after comm_nccl_device. All ranks call this together, each for its own
- * group; so do they with its `gather`. If the groups are not alike, its other collectives run
- * in the order of the computation. Owner:
- * caller, ops->close before that of `all`. */
+ * group. The same holds for its `gather`. If the groups are not alike, the caller waits for the collectives
+ * of one group before it begins those of another. Owner: caller, ops->close before that of `all`. */
 enum status comm_nccl_group(struct comm **out, struct comm *all, const struct comm_members *members,
 			    struct error *err);
 /* GPU memory of one rank's collectives: NCCL's buffers, and a piece of the gradient in BF16 if it travels so.
