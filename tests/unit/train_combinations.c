@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of docs/reference/training-combinations.md: each cell runs, and with offload has the bits of the same run
- * without, or is refused with the words of the cell's note.
+ * The table of docs/reference/training-combinations.md: each cell runs, and with offload has the bits of the
+ * same run without, or is refused with the words of the cell's note.
  */
 #include "offload_bed.h"
 #include "core/file/file.h"
@@ -32,8 +32,11 @@ static const char *precision_of(const char *word)
 {
 	static const struct {
 		const char *word, *settings;
-	} all[] = {{"fp32", ", precision: fp32"}, {"tf32", ", precision: tf32"}, {"bf16", ", precision: bf16"},
-		   {"fp8", ", precision: fp8"},	  {"nf4", ""}};
+	} all[] = {{"fp32", ", precision: fp32"},
+		   {"tf32", ", precision: tf32"},
+		   {"bf16", ", precision: bf16"},
+		   {"fp8", ", precision: fp8"},
+		   {"nf4", ""}};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (!strcmp(all[i].word, word))
@@ -98,7 +101,8 @@ static int check_row(char *line, const char *page)
 					  .plain = inputs ? ", recompute: full" : offload,
 					  .offload = offload};
 
-		snprintf(training, sizeof(training), "%s%s", precision_of(cell[1]), full ? ", full_finetuning: true" : "");
+		snprintf(training, sizeof(training), "%s%s", precision_of(cell[1]),
+			 full ? ", full_finetuning: true" : "");
 		snprintf(offload, sizeof(offload), ", recompute: %s%s", recomputes[i % 4],
 			 optimizer ? ", offload: optimizer, bucket_cap_mb: 0.01" : "");
 		snprintf(what, sizeof(what), "%s %s %s%s", cell[0], cell[1], cell[2], offload);
@@ -106,7 +110,8 @@ static int check_row(char *line, const char *page)
 			char plain[100];
 			struct variant run = v;
 
-			snprintf(plain, sizeof(plain), ", recompute: %s", inputs ? "full" : recomputes[i % 4]);
+			snprintf(plain, sizeof(plain), ", recompute: %s",
+				 inputs ? "full" : recomputes[i % 4]);
 			run.plain = plain;
 			check_runs(&run, inputs || optimizer, what);
 		} else {
@@ -125,7 +130,8 @@ static void check_rows(const char *device, int rows)
 	int cells = 0;
 
 	snprintf(begin, sizeof(begin), "| %s |", device);
-	must(file_read(&page, &size, SOURCE_DIR "/docs/reference/training-combinations.md", 1 << 20, &err), &err);
+	must(file_read(&page, &size, SOURCE_DIR "/docs/reference/training-combinations.md", 1 << 20, &err),
+	     &err);
 	text = strdup(page);
 	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
 		if (!strncmp(line, begin, strlen(begin)))
@@ -148,11 +154,101 @@ static void cells_of_a_gpu_are_as_the_table_says(void **state)
 	check_rows("gpu", 10);
 }
 
+/* -- several ranks: a plan says whether they go together -- */
+
+enum { RANKS = 4, STAGES = 4 };
+
+static enum status plan_rank(char *const cell[16], unsigned stage, unsigned group, struct error *err)
+{
+	struct shape shape = shape_of(FAMILY_LLAMA);
+	struct stepper s;
+	struct config c;
+	char text[768];
+	enum status st;
+
+	shape.layers = 4;
+	shape.hidden = 80;
+	shape.ffn = 64;
+	shape.vocab = 128;
+	snprintf(
+		text, sizeof(text),
+		"model: {path: /m%s}\n%s\ndata: {train: /t, max_seq_length: %d}\n"
+		"training: {device: %.3s, per_device_train_batch_size: %d, global_batch_size: 8, learning_rate: 1e-2, "
+		"zero_stage: %u, dp_shard_size: %u%s%s%s%s}\n",
+		!strcmp(cell[1], "nf4") ? ", load_in_4bit: true" : "",
+		!strcmp(cell[2], "full") ? "" : "lora: {r: 8, alpha: 6}", LENGTH, cell[0], ROWS / LENGTH,
+		stage, group, precision_of(cell[1]),
+		!strcmp(cell[2], "full") ? ", full_finetuning: true" : "", !strcmp(cell[3], "-") ? "" : ", ",
+		!strcmp(cell[3], "-") ? "" : cell[3]);
+	st = config_parse(&c, "t", text, strlen(text), err);
+	if (st)
+		return st;
+	c.place.rank = RANKS - 1;
+	c.place.ranks = RANKS;
+	st = stepper_plan(&s, &shape, &c, THREADS, err);
+	if (!st && stage)
+		assert_int_equal(s.model->shards.ranks, group ? group : RANKS);
+	stepper_release(&s);
+	config_release(&c);
+	return st;
+}
+
+static void check_ranks(char *const cell[16], unsigned stage, unsigned group, const char *page)
+{
+	const char *is = cell[4 + stage];
+	struct error err = {0};
+	char mark[16], words[128] = "";
+	const char *at;
+	const enum status st = plan_rank(cell, stage, group, &err);
+
+	if (!strcmp(is, "yes")) {
+		if (st)
+			fail_msg("%s %s %s %s, stage %u, groups of %u: %s", cell[0], cell[1], cell[2],
+				 cell[3], stage, group, err.text);
+		return;
+	}
+	snprintf(mark, sizeof(mark), "\n- %s: \"", is);
+	at = strstr(page, mark);
+	if (!at || sscanf(at + strlen(mark), "%127[^\"]", words) != 1)
+		fail_msg("%s %s: no note %s", cell[0], cell[3], is);
+	if (!st || !strstr(err.text, words))
+		fail_msg("%s %s %s %s, stage %u: status %d: %s", cell[0], cell[1], cell[2], cell[3], stage,
+			 (int)st, err.text);
+}
+
+static void cells_of_several_ranks_are_as_the_table_says(void **state)
+{
+	char *page = NULL, *text, *line, *rest, *cell[16];
+	struct error err = {0};
+	size_t size;
+	int rows = 0;
+
+	(void)state;
+	must(file_read(&page, &size, SOURCE_DIR "/docs/reference/training-combinations.md", 1 << 20, &err),
+	     &err);
+	text = strdup(page);
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		if (strncmp(line, "| gpu x 4 |", 11) && strncmp(line, "| cpu x 4 |", 11))
+			continue;
+		rows++;
+		assert_int_equal(cells_of(line, cell), 4 + STAGES);
+		for (unsigned stage = 0; stage < STAGES; stage++) {
+			check_ranks(cell, stage, 0, page);
+			if (stage)
+				check_ranks(cell, stage, 2, page);
+		}
+	}
+	assert_int_equal(rows, 19);
+	free(text);
+	free(page);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cells_of_a_cpu_are_as_the_table_says),
 		cmocka_unit_test(cells_of_a_gpu_are_as_the_table_says),
+		cmocka_unit_test(cells_of_several_ranks_are_as_the_table_says),
 	};
 
 	fakes_take();
