@@ -16,6 +16,7 @@ grammar_rollback tokens taken back, as speculation will need
 grammar_state_copy a state beside brute force
 grammar_vocab_bytes the memory of a vocabulary
 grammar_vocab_count the ids of a vocabulary
+grammar_warning which keywords of a schema are not enforced, beside jsonschema
 info_gpu_shows every fact of a GPU is shown somewhere
 jinja_mentions a name in a template
 load_content_template_tokens the tokens around a first message

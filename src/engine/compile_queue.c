@@ -62,8 +62,6 @@ static void compile(struct compile_queue *q, struct entry *e)
 	if (!st)
 		grammar_state_create(&e->out.state, g, &e->out.error);
 	e->out.warnings = g ? grammar_warnings(g) : 0;
-	if (e->out.warnings)
-		text_copy(e->out.warning, sizeof(e->out.warning), grammar_warning(g, 0));
 	grammar_release(&g);
 }
 

@@ -22,8 +22,7 @@ struct compiled_request {
 	struct engine_request request; /* what it points to is lent until compiled_release */
 	struct grammar_state *state;   /* owned; NULL: `error` says why not */
 	struct error error;
-	size_t warnings;   /* keywords of the grammar that are not enforced */
-	char warning[256]; /* the first of them */
+	size_t warnings; /* keywords of the grammar that are not enforced */
 	void *copy;
 };
 /* Takes out a request whose grammar is compiled or refused. False: none is ready. */

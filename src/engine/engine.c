@@ -264,11 +264,12 @@ static enum status submit_compiled(struct engine *e, struct error *err)
 	enum status st = STATUS_OK;
 
 	while (!st && e->compiling && compile_queue_take(e->compiling, &c)) {
+		/* which ones stays out of the log: a schema is part of a request */
 		if (c.warnings && e->options.load.log)
-			log_warn(
-				e->options.load.log, LOG_TOPIC_RUN,
-				"the grammar of a request has %zu keywords that are not enforced, the first: %s",
-				c.warnings, c.warning);
+			log_warn(e->options.load.log, LOG_TOPIC_RUN,
+				 "%zu keywords in a request's schema are not enforced; with \"strict\": true "
+				 "the answer is an error that names one",
+				 c.warnings);
 		st = c.state ? submit(e, &c.request, c.state, err) : refuse(e, &c.request, &c.error, err);
 		compiled_release(&c);
 	}

@@ -133,6 +133,8 @@ ok "is named, with what to do" says '"message":"schema: keyword \\"uniqueItems\\
 ok "in each API by its own field" is 400 /v1/responses "{\"input\":\"Hello\",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"a\",$unique}}}"
 ok "that of the format" says '"param":"text.format"' out
 ok "one that need not be enforced" is 200 /v1/chat/completions "{$chat,\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"strict\":false,$unique}}}"
+ok "the log tells the number" says '1 keywords in a request.s schema are not enforced' serve.err
+ok "and not what the schema says" eval '! grep -q uniqueItems serve.err'
 ok "required tools" is 200 /v1/chat/completions "{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}],\"max_tokens\":200,\"parallel_tool_calls\":false,\"tool_choice\":\"required\",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"weather\",
 	\"parameters\":{\"type\":\"object\",\"properties\":{\"city\":{\"enum\":[\"Bern\",\"Genf\"]}},\"required\":[\"city\"],\"additionalProperties\":false}}}]}"
 ok "are called" says '"tool_calls":\[{"id":"call_[^"]*","type":"function","function":{"name":"weather","arguments":"{[^}]*\(Bern\|Genf\)[^}]*}"}}\]' out

@@ -69,6 +69,7 @@ for kind in full lora qlora; do
 	config zero.yaml
 	ok "one GPU trains, $kind" expect 0 train zero.yaml --out zero.$kind --json
 	losses out > one
+	cp one zero.$kind.one
 	for stage in $([ $kind = full ] && echo 1 2 3 || echo 3); do
 		config zero.yaml "zero_stage: $stage"
 		ranked 2 zero.yaml --out zero.$kind.$stage --json
@@ -113,6 +114,14 @@ ok ".. and fail behind a checkpoint" eval 'codes "2 2 2 2" && [ -d divided_cut/c
 ranked 4 --resume divided_cut --json
 ok ".. and go on from there" eval 'codes "0 0 0 0" && says "resumes from .*divided_cut/checkpoint-2" err'
 ok ".. to the same states, bit for bit" same_shards divided divided_cut 4
+for stage in 1 2 3; do
+	config hybrid.yaml "zero_stage: $stage" "dp_shard_size: 2"
+	ranked 4 hybrid.yaml --out hybrid.$stage --json
+	ok "two groups of two GPUs train in stage $stage" codes '0 0 0 0'
+	losses out > two
+	cp zero.full.one one
+	ok ".. with the losses of one GPU" near
+done
 config halves.yaml "master_weights: split"
 ranked 2 halves.yaml --out halves
 ok "gradients that ranks cannot add are refused" eval 'codes "64 64" && says "master_weights: split has gradients in BF16, but 2 ranks" err'

@@ -27,7 +27,7 @@ mkfifo rows.fifo
 config() { # NAME STEPS
 	cat > "$1" << CONFIG
 model: {name_or_path: model, chat_template: qwen2.5}
-lora: {r: 4, alpha: 8}
+${zero:+#}lora: {r: 4, alpha: 8}
 data: {train: rows.jsonl, max_seq_length: 128}
 training:
   device: $device
@@ -36,7 +36,10 @@ training:
   global_batch_size: $ranks
   max_steps: $2
 CONFIG
+	[ -z "$zero" ] || printf '  full_finetuning: true\n  bucket_cap_mb: 0.1\n  zero_stage: %s\n  %s\n' "$zero" "$more" >> "$1"
 }
+# What the ranks divide; empty: an adapter, of which they divide nothing.
+zero=${STAGE:-} more=${MORE:-}
 config short.yaml 8
 config long.yaml 22
 now() { date +%s%N; }
@@ -74,9 +77,11 @@ trial() {
 		run "hang:$odd@$step:$tmp/rows.fifo" short.yaml
 		words="error: rank $odd on .* never entered collective [0-9]* (.*waits in read() of rows.fifo" most=$((limit + spare))
 		;;
-	mismatch)
+	mismatch | size | type | order | weights)
 		kinds=(size type order)
-		run "${kinds[RANDOM % 3]}:$odd@$step" short.yaml
+		planted=$1
+		[ $1 != mismatch ] || planted=${kinds[RANDOM % 3]}
+		run "$planted:$odd@$step" short.yaml
 		words="error: rank $odd .*asks for another collective: number [0-9]* of step $step is (" most=$spare
 		;;
 	lost)
@@ -106,28 +111,53 @@ trial() {
 	[ $ms -le "$slowest" ] || slowest=$ms
 	within "$most" || { echo "# $1 of rank $odd was named after $ms ms"; return 2; }
 }
-for kind in ${KINDS:-hang mismatch lost late none}; do
-	named=0 soon=0 slowest=0
-	for _ in $(seq "$trials"); do
-		trial $kind
-		case $? in
-		0) named=$((named + 1)) soon=$((soon + 1)) ;;
-		2) named=$((named + 1)) ;;
+all_trials() {
+	for kind in ${KINDS:-hang mismatch lost late none}; do
+		named=0 soon=0 slowest=0
+		for _ in $(seq "$trials"); do
+			trial $kind
+			case $? in
+			0) named=$((named + 1)) soon=$((soon + 1)) ;;
+			2) named=$((named + 1)) ;;
+			esac
+		done
+		table="$table$(printf '# %-9s %6d %6d %8d %12s' $kind "$trials" $named $soon "$( [ $slowest = 0 ] && echo - || echo "$((slowest / 1000)).$(printf '%03d' $((slowest % 1000)))")")"$'\n'
+		case $kind in
+		none) ok "$trials runs without a fault name nobody" [ $soon = "$trials" ] ;;
+		*) ok "$kind, $trials times: the rank is named" [ $named = "$trials" ] ;;
+		esac
+		case $kind in
+		late | none) ;;
+		*) ok ".. within $([ $kind = hang ] && echo "the limit and ")$spare s" [ $soon = "$trials" ] ;;
 		esac
 	done
-	table="$table$(printf '# %-9s %6d %6d %8d %12s' $kind "$trials" $named $soon "$( [ $slowest = 0 ] && echo - || echo "$((slowest / 1000)).$(printf '%03d' $((slowest % 1000)))")")
-"
-	case $kind in
-	none) ok "$trials runs without a fault name nobody" [ $soon = "$trials" ] ;;
-	*) ok "$kind, $trials times: the rank is named" [ $named = "$trials" ] ;;
-	esac
-	case $kind in
-	hang | mismatch | lost) ok ".. within $([ $kind = hang ] && echo "the limit and ")$spare s" [ $soon = "$trials" ] ;;
-	esac
-done
-echo "# kind      trials  named  in time  longest s    limit of silence $limit s"
-printf '%s' "$table"
+}
+show() {
+	echo "# kind      trials  named  in time  longest s    limit of silence $limit s"
+	printf '%s' "$table"
+	table=
+}
+all_trials
+show
 [ "$how" = mpirun ] || finish
+# The same at the collectives of ranks that divide weights, gradient and states, and of two groups of two ranks.
+dividing() { # RANKS STAGE [LINE]
+	ranks=$1 zero=$2 more=${3:-}
+	config short.yaml 8
+	config long.yaml 22
+	echo "# zero_stage: $zero, $ranks ranks${more:+, $more}"
+	all_trials
+	show
+}
+if [ -z "$zero" ]; then
+	was=$ranks all=$trials trials=$(((trials + 1) / 2))
+	KINDS=${KINDS:-hang size type order weights lost late none}
+	dividing 3 3
+	dividing 4 2 "dp_shard_size: 2"
+	ranks=$was zero='' more='' trials=$all
+	config short.yaml 8
+	config long.yaml 22
+fi
 # One rank beside several with a slow network: the finding, and where compare says that the time went.
 run "network:0" long.yaml $patient
 grep '"finding":"communication_bound"' out > err

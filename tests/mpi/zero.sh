@@ -138,6 +138,21 @@ for full in yes no; do
 done
 full=yes model=model
 
+# Two groups of two ranks: each group divides, and the groups hold copies.
+for stage in $stages; do
+	config hybrid.$stage.yaml "deterministic: true" "zero_stage: $stage" "dp_shard_size: 2" "max_grad_norm: 0.5"
+	ok "two groups of two ranks, stage $stage" train 0 4 hybrid.$stage.yaml --out hybrid.$stage
+	ok ".. have the bits of one rank" same_read bits hybrid.$stage
+done
+for kind in lora qlora; do
+	full=no four=$([ $kind = qlora ] && echo ', load_in_4bit: true')
+	config hybrid.$kind.yaml "deterministic: true" "zero_stage: $highest" "dp_shard_size: 2"
+	ok "so do adapters, $kind" eval 'train 0 4 hybrid.$kind.yaml --out hybrid.$kind && same_read $kind.1 hybrid.$kind'
+done
+full=yes four=
+config hybrid.8bit.yaml "deterministic: true" "zero_stage: $highest" "dp_shard_size: 2" "optim: adamw_8bit" "offload: optimizer"
+ok "so do 8-bit moments in host memory" eval 'train 0 4 hybrid.8bit.yaml --out hybrid.8bit && same_read 8bit.1 hybrid.8bit'
+
 # Gradients that travel in BF16: each stage has the bits that ranks have which divide nothing, because one micro-batch is summed at once.
 for stage in 0 $stages; do
 	config halved.$stage.yaml "zero_stage: $stage" "communication_data_type: bf16" "max_grad_norm: 0"
@@ -177,7 +192,8 @@ ok "four ranks go on in stage 3" goes_on 4 1 3
 ok "two go on in stage 1" goes_on 2 2 1
 ok "four go on without a stage" goes_on 4 3 0
 ok "two go on in stage 2" goes_on 2 4 2
-ok "four end it in stage 3" goes_on 4 5 3
+sed -i "s/dp_shard_size: ./dp_shard_size: 2/" chain/config.yaml
+ok "two groups of two end it in stage 3" goes_on 4 5 3
 ok "with the bits of a run without interruption" same bits chain
 
 # The memory of the plan. Each rank has two micro-batches, and in the last step of an epoch some have one.
@@ -208,6 +224,13 @@ for stage in 0 1 2 3; do
 	ok "a plan for 16 GPUs, stage $stage" eval '"$assay" train plan.yaml --plan --gpus 8 --nodes 2 --json > plan.$stage 2> err'
 done
 for stage in 1 3; do
+	config plan.yaml "zero_stage: $stage" "dp_shard_size: 8"
+	sed -i 's/device: cpu/device: gpu/; s/global_batch_size: 4/global_batch_size: 16/' plan.yaml
+	ok "the same in a group on each node, stage $stage" eval '"$assay" train plan.yaml --plan --gpus 8 --nodes 2 --link-rate 400e9 --network-rate 50e9 --json > plan.node$stage 2> err'
+	sed -i 's/dp_shard_size: 8/dp_shard_size: 0/' plan.yaml
+	ok ".. and in one group over both" eval '"$assay" train plan.yaml --plan --gpus 8 --nodes 2 --link-rate 400e9 --network-rate 50e9 --json > plan.all$stage 2> err'
+done
+for stage in 1 3; do
 	config plan.yaml "zero_stage: $stage" "offload: optimizer"
 	sed -i 's/device: cpu/device: gpu/; s/global_batch_size: 4/global_batch_size: 16/' plan.yaml
 	ok "the same with states in host memory, stage $stage" eval '"$assay" train plan.yaml --plan --gpus 8 --nodes 2 --json > plan.host$stage 2> err'
@@ -227,6 +250,9 @@ ok "stage 2: gradient of a range, and the buffers of two layers and the ends" ab
 ok "stage 3: weights of a range" eval 'about trained 3 0.25 0 && about slots 3 0 $((2 * buffers))'
 ok "offload, stage 1: master weights and moments of a range are on the host, BF16 weights on the GPU" eval 'about offloaded host1 0.75 0 && about trained host1 2 0'
 ok "offload, stage 3: BF16 weights of a range are on the GPU" eval 'about offloaded host3 0.75 0 && about trained host3 0.125 0'
+ok "a group on each node: an eighth of the states" eval 'about optimiser node1 1 0 && about trained node3 0.5 0'
+seconds() { sed -n 's/^ *"communication_s": \([0-9.e-]*\).*/\1/p' "plan.$1"; }
+ok ".. and less time in collectives than over both nodes" awk -v a="$(seconds node3)" -v b="$(seconds all3)" 'BEGIN { exit !(a > 0 && a < b * 0.8) }'
 refuses() { # WORDS YAML-LINES..: before weights are read
 	words=$1
 	shift
@@ -236,5 +262,7 @@ refuses() { # WORDS YAML-LINES..: before weights are read
 }
 ok "a stage that does not exist is refused" refuses 'zero_stage: .*4' "zero_stage: 4"
 ok "FP8 is refused in stage 3" eval 'expect 64 make-model --shape tiny-64 --out eights || true; refuses "zero_stage: 3 divides the weights, and precision: fp8" "zero_stage: 3" "precision: fp8"'
+ok "groups that do not divide the ranks are refused" refuses 'dp_shard_size: 3 ranks form a group, so it must be at least 2 and divide the number of ranks, which is 2' "zero_stage: 1" "dp_shard_size: 3"
+ok "groups that divide nothing are refused" refuses 'dp_shard_size: 2 needs a zero_stage' "dp_shard_size: 2"
 ok "on one rank a stage has no effect, and that is said" eval 'train 0 1 bits.1.yaml --out alone && says "zero_stage: 1 has no effect on one rank" err'
 finish

@@ -157,6 +157,7 @@ void bed_open(struct bed *b, const struct bed_options *options)
 						  .positions = 128},
 			  &err),
 	     &err);
+	b->model->split.chunks = options->chunks;
 	must(model_place(b->model, &b->back, &err), &err);
 	must(saved_create(&b->saved, b->model, options->mode, &err), &err);
 	bed_batch(b, options->docs ? options->docs : docs);

@@ -271,6 +271,24 @@ static void test_split__eight_ranks_and_modules_that_are_trained_whole(void **st
 	check(&o, 4, exact);
 }
 
+/* Partial sums travel in chunks of columns, the last one smaller. */
+static void test_split__chunks_of_columns(void **state)
+{
+	(void)state;
+	for (int chunks = 2; chunks <= 4; chunks++)
+		for (int full = 0; full < 2; full++) {
+			struct bed_options o = options_of(chunks == 3 ? FAMILY_QWEN3 : FAMILY_LLAMA);
+
+			o.chunks = chunks;
+			o.full = full;
+			o.targets = full ? 0 : ALL;
+			o.dropout = chunks == 4 && !full ? 0.3f : 0;
+			o.ffn = 48;
+			o.mode = chunks == 2 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+			check(&o, 4, exact);
+		}
+}
+
 static void test_split__every_level_of_recomputation(void **state)
 {
 	static const enum recompute modes[] = {RECOMPUTE_NONE, RECOMPUTE_CHEAP, RECOMPUTE_FULL};
@@ -482,6 +500,7 @@ int main(void)
 		cmocka_unit_test(test_split__every_parameter),
 		cmocka_unit_test(test_split__adapters_with_and_without_dropout),
 		cmocka_unit_test(test_split__eight_ranks_and_modules_that_are_trained_whole),
+		cmocka_unit_test(test_split__chunks_of_columns),
 		cmocka_unit_test(test_split__every_level_of_recomputation),
 		cmocka_unit_test(test_split__in_float),
 		cmocka_unit_test(test_split__a_fault_in_each_collective_is_found),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranks that are threads of a test: a back end of model/backend/comm.h in their common memory, which adds in
- * the order of ranks. A fault may be planted in the collectives of one rank.
+ * the order of ranks. All work is done by `wait`, so a caller that reads or writes a matrix too early gets
+ * wrong numbers. A fault may be planted in the collectives of one rank.
  */
 #ifndef UNIT_RANK_THREADS_H
 #define UNIT_RANK_THREADS_H
@@ -10,7 +11,7 @@
 #include "model/backend/comm.h"
 #include "model/tensor/dtype.h"
 
-enum { RANK_THREADS_MOST = 8 };
+enum { RANK_THREADS_MOST = 8, RANK_PENDING = 16 };
 enum rank_collective { RANK_ALL_REDUCE, RANK_REDUCE_SCATTER, RANK_ALL_GATHER, RANK_GATHER, RANK_COLLECTIVES };
 
 struct rank_threads {
@@ -22,6 +23,12 @@ struct rank_threads {
 		struct comm comm;
 		struct rank_threads *all;
 		unsigned count[RANK_COLLECTIVES];
+		struct rank_pending {
+			enum rank_collective kind;
+			struct mat x;
+			const size_t *border;
+		} pending[RANK_PENDING];
+		unsigned pendings;
 	} rank[RANK_THREADS_MOST];
 	/* Planted: in call number `fault_at` of this kind, rank `fault_rank` gives zeros. fault_kind
 	 * RANK_COLLECTIVES: none. */
@@ -90,36 +97,61 @@ static inline enum status rank_sum(struct rank_thread *r, enum rank_collective k
 	return STATUS_OK;
 }
 
+static inline enum status rank_ask(struct comm *c, enum rank_collective kind, struct mat x,
+				   const size_t *border, struct error *err)
+{
+	struct rank_thread *r = rank_thread_of(c);
+
+	if (r->pendings == RANK_PENDING)
+		return error_set(err, STATUS_BUG, "more than %d collectives without a wait", RANK_PENDING);
+	r->pending[r->pendings++] = (struct rank_pending){kind, x, border};
+	return STATUS_OK;
+}
+
 static inline enum status rank_all_reduce(struct comm *c, struct mat x, struct error *err)
 {
-	return rank_sum(rank_thread_of(c), RANK_ALL_REDUCE, x, NULL, err);
+	return rank_ask(c, RANK_ALL_REDUCE, x, NULL, err);
 }
 
 static inline enum status rank_reduce_scatter(struct comm *c, struct mat x, const size_t *border,
 					      struct error *err)
 {
-	return rank_sum(rank_thread_of(c), RANK_REDUCE_SCATTER, x, border, err);
+	return rank_ask(c, RANK_REDUCE_SCATTER, x, border, err);
 }
 
 static inline enum status rank_all_gather(struct comm *c, struct mat x, const size_t *border,
 					  struct error *err)
 {
-	struct rank_thread *r = rank_thread_of(c);
-	struct rank_threads *t = r->all;
+	return rank_ask(c, RANK_ALL_GATHER, x, border, err);
+}
 
-	(void)err;
-	rank_begin(r, RANK_ALL_GATHER, x, border[c->rank], border[c->rank + 1]);
+static inline void rank_collect(struct rank_thread *r, struct mat x, const size_t *border)
+{
+	struct rank_threads *t = r->all;
+	const unsigned rank = r->comm.rank;
+
+	rank_begin(r, RANK_ALL_GATHER, x, border[rank], border[rank + 1]);
 	for (unsigned other = 0; other < t->size; other++)
-		for (size_t i = border[other]; other != c->rank && i < border[other + 1]; i++)
+		for (size_t i = border[other]; other != rank && i < border[other + 1]; i++)
 			rank_put(&x, i, rank_number(&t->x[other], i));
 	rank_meet(t);
-	return STATUS_OK;
 }
 
 static inline enum status rank_wait(struct comm *c, struct error *err)
 {
-	(void)c, (void)err;
-	return STATUS_OK;
+	struct rank_thread *r = rank_thread_of(c);
+	enum status st = STATUS_OK;
+
+	for (unsigned i = 0; i < r->pendings && !st; i++) {
+		const struct rank_pending *p = &r->pending[i];
+
+		if (p->kind == RANK_ALL_GATHER)
+			rank_collect(r, p->x, p->border);
+		else
+			st = rank_sum(r, p->kind, p->x, p->border, err);
+	}
+	r->pendings = 0;
+	return st;
 }
 
 static inline enum status rank_gather(struct comm *c, const void *mine, size_t size, void *all,

@@ -25,6 +25,7 @@ static void hash_run(struct training *t)
 	struct config as = t->config;
 
 	as.training.zero_stage = 0;
+	as.training.dp_shard_size = 0;
 	as.training.offload = CONFIG_OFFLOAD_NONE;
 	as.training.gpus = 1;
 	config_hash(t->run_hash, &as);

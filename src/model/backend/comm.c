@@ -116,6 +116,11 @@ enum status comm_sum_each(struct comm *c, double *values, size_t count, const do
 	return st;
 }
 
+struct comm *comm_shards(struct comm *c)
+{
+	return c->shards ? c->shards : c;
+}
+
 struct answer {
 	uint32_t status, cause;
 	char text[TEXT];

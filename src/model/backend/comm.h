@@ -9,8 +9,9 @@
  * host memory and return when they are done. A rank that never comes lets the others wait without a limit:
  * its supervisor ends them.
  *
- * Ranges: `border` has comm->size + 1 ascending numbers of elements, from 0 to x.cols, and is lent until
- * `wait`. Elements [border[r], border[r + 1]) of x belong to rank r. They may be none.
+ * Ranges: `border` has an ascending number of elements for each rank that divides x, and one more, from 0 to
+ * x.cols. It is lent until `wait`. Elements [border[r], border[r + 1]) of x belong to rank r. They may be
+ * none.
  */
 #ifndef MODEL_BACKEND_COMM_H
 #define MODEL_BACKEND_COMM_H
@@ -58,6 +59,9 @@ struct comm {
 	int64_t layer; /* for the flight record of the next collective: its lowest layer; -1: all of them */
 	char library[128]; /* "Open MPI v4.1.4", "NCCL 2.28.9" */
 	struct comm_count count;
+	/* The ranks of a shard group (train/mesh/comm_hybrid.h), whose ranges `border` has; NULL: all. Lent.
+	 */
+	struct comm *shards;
 };
 
 /* Brings ranges of bytes in host memory to rank 0. border: [size + 1], in bytes. mine: the rank's own range;
@@ -77,6 +81,8 @@ enum status comm_sum(struct comm *c, double *values, size_t count, struct error 
  * operation if all fits into COMM_GATHER_MAX. comm NULL: `all` gets `mine`. */
 enum status comm_sum_each(struct comm *c, double *values, size_t count, const double *mine, size_t each,
 			  double *all, struct error *err);
+/* The ranks that divide a vector: those of the shard group, or all. */
+struct comm *comm_shards(struct comm *c);
 /* The worst status of all ranks, so that all go on or none: *err then names its rank. comm NULL: `mine`. */
 enum status comm_agree(struct comm *c, enum status mine, struct error *err);
 #endif

@@ -129,24 +129,55 @@ static struct mat own_rows(const struct layer_run *run, const struct mat *all)
 	return mat_rows(all, own.begin, own.count);
 }
 
-/* A linear layer of which each rank has some columns of W: the sum over the ranks gives the own rows. */
+/* The partial sums of some columns of a linear layer's output, or room for them. */
+struct chunk {
+	struct mat part;
+	int64_t first;
+};
+
+static enum status place_chunks(const struct layer_run *run, struct chunk *chunks, int *count,
+				struct error *err)
+{
+	const int64_t cols = run->shape->hidden, each = split_chunk(run->split, cols);
+	enum status st = STATUS_OK;
+
+	for (*count = 0; *count * each < cols && !st; (*count)++) {
+		struct chunk *c = &chunks[*count];
+
+		c->first = *count * each;
+		c->part = (struct mat){.rows = run->batch->tokens,
+				       .cols = cols - c->first < each ? cols - c->first : each,
+				       .dtype = run->linear.back->dtype};
+		st = arena_mat(run->linear.back->arena, MEM_SCRATCH, &c->part,
+			       "partial sums of a linear layer", err);
+	}
+	return st;
+}
+
+/* A linear layer of which each rank has some columns of W: the sum over the ranks gives the own rows. A chunk
+ * of columns is summed while the next one is computed. */
 static enum status forward_sum(const struct layer_run *run, const struct linear *l, struct mat x,
 			       struct mat y, struct mat residual, struct mat u, struct error *err)
 {
 	static const struct dropout none = {0};
 	struct backend *back = run->linear.back;
 	const struct arena_mark mark = arena_mark(back->arena);
-	struct mat part;
-	enum status st = all_rows(run, 0, &part, "partial sums of a linear layer", err);
+	struct chunk chunks[SPLIT_CHUNKS];
+	int count;
+	enum status st = place_chunks(run, chunks, &count, err);
 
+	for (int i = 0; i < count && !st; i++) {
+		st = linear_forward_columns(&run->linear, l, x, chunks[i].part, u, chunks[i].first, err);
+		if (!st)
+			st = split_sum_begin(run->split, chunks[i].part, i, err);
+	}
 	if (!st)
-		st = linear_forward(&run->linear, l, x, part, (struct mat){0}, u, err);
-	if (!st)
-		st = split_sum(run->split, part, err);
+		st = split_wait(run->split, err);
 	if (!st)
 		st = back->ops->convert(back, residual, y, err);
-	if (!st)
-		st = back->ops->dropout(back, own_rows(run, &part), &none, y, true, err);
+	for (int i = 0; i < count && !st; i++)
+		st = back->ops->dropout(back, own_rows(run, &chunks[i].part), &none,
+					mat_cols(&y, chunks[i].first, chunks[i].part.cols), true, err);
 	arena_reset(back->arena, &mark);
 	return st;
 }
@@ -310,16 +341,31 @@ static enum status scratch(const struct layer_run *run, int64_t rows, int64_t co
 	return st;
 }
 
-/* dy: of all rows, a partial sum of each rank. */
+/* dy: of all rows, of which the rank reads its own. */
 static enum status norm_bwd(const struct layer_run *run, const struct weight *w, struct mat dy, struct mat x,
 			    struct mat rstd, struct mat dx_add, struct error *err)
 {
 	struct backend *back = run->linear.back;
-	enum status st = split_sum(run->split, dy, err);
 
 	if (split_is(run->split))
 		dy = own_rows(run, &dy);
-	return st ? st : back->ops->rmsnorm_bwd(back, dy, x, w->w, rstd, dx_add, w->grad, err);
+	return back->ops->rmsnorm_bwd(back, dy, x, w->w, rstd, dx_add, w->grad, err);
+}
+
+/* The gradient of a linear layer's input dx, summed over the ranks, and of its trained parameters, which are
+ * computed while dx is summed. */
+static enum status backward_sum(const struct layer_run *run, const struct linear *l, struct mat x,
+				struct mat u, struct mat dy, struct mat dx, struct error *err)
+{
+	const bool apart = split_is(run->split) && linear_has_halves(&run->linear, l);
+	enum status st = apart ? linear_backward_input(&run->linear, l, dy, dx, err)
+			       : linear_backward(&run->linear, l, x, u, dy, dx, err);
+
+	if (!st && dx.rows)
+		st = split_sum_begin(run->split, dx, 0, err);
+	if (!st && apart)
+		st = linear_backward_trained(&run->linear, l, x, u, dy, err);
+	return st || !dx.rows ? st : split_wait(run->split, err);
 }
 
 /* The gradient of all rows, with a tail for `l`, from that of the own rows. */
@@ -380,7 +426,7 @@ static enum status tile_bwd(const struct tile *t, const struct layer *l, struct 
 	if (!st)
 		st = swiglu_down_bwd(run, l, s, dy, err);
 	if (!st)
-		st = linear_backward(&run->linear, &l->gate_up, s->n2, s->u_gate_up, s->gate_up, dn, err);
+		st = backward_sum(run, &l->gate_up, s->n2, s->u_gate_up, s->gate_up, dn, err);
 	if (!st)
 		st = norm_bwd(run, &l->norm2, dn, s->x2, s->rstd2, dx, err);
 	arena_reset(back->arena, &mark);
@@ -430,7 +476,7 @@ static enum status attention_bwd(const struct layer_run *run, const struct layer
 	if (!st)
 		st = rope_bwd(run, l, s, dqkv, err);
 	if (!st)
-		st = linear_backward(&run->linear, &l->qkv, s->n1, s->u_qkv, dqkv, dn, err);
+		st = backward_sum(run, &l->qkv, s->n1, s->u_qkv, dqkv, dn, err);
 	if (!st && norm_wanted)
 		st = norm_bwd(run, &l->norm1, dn, s->x, s->rstd1, dx, err);
 	arena_reset(back->arena, &mark);

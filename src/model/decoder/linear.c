@@ -83,6 +83,8 @@ static enum status down(const struct linear_run *run, const struct linear *l, st
 	struct mat masked;
 	enum status st;
 
+	if (run->has_u)
+		return STATUS_OK;
 	if (run->dropout_p == 0) {
 		st = product(run->back, x, false, l->a.w, true, linear_tail(l) ? l->lora_scale : 1, 0, u,
 			     err);
@@ -121,7 +123,9 @@ static enum status forward_extended(const struct linear_run *run, const struct l
 
 	if (!st)
 		st = run->back->ops->gemm(run->back, &both, err);
-	return st || !u.rows || u.ld == tail.ld ? st : run->back->ops->convert(run->back, tail, u, err);
+	return st || run->has_u || !u.rows || u.ld == tail.ld
+		       ? st
+		       : run->back->ops->convert(run->back, tail, u, err);
 }
 
 /* d = or += s u B' for each adapter. Columns of y without an adapter become 0 unless the result is added. */
@@ -298,6 +302,26 @@ enum status linear_forward(const struct linear_run *run, const struct linear *l,
 	if (!st && l->adapters)
 		st = down(run, l, x, u, err);
 	return st || !l->adapters ? st : up(run, l, u, true, y, err);
+}
+
+enum status linear_forward_columns(const struct linear_run *run, const struct linear *l, struct mat x,
+				   struct mat y, struct mat u, int64_t first, struct error *err)
+{
+	struct linear_run part_run = *run;
+	struct linear part = *l;
+
+	part_run.has_u = first > 0;
+	part.out = y.cols;
+	part.w.w = mat_rows(&l->w.w, first, y.cols);
+	if (l->bias.w.rows)
+		part.bias.w = mat_cols(&l->bias.w, first, y.cols);
+	if (l->block.rows)
+		part.block = mat_rows(&l->block, first, y.cols + linear_tail(l));
+	for (int i = 0; i < l->adapters; i++) {
+		part.adapter[i].out = y.cols;
+		part.adapter[i].b.w = mat_rows(&l->adapter[i].b.w, first, y.cols);
+	}
+	return linear_forward(&part_run, &part, x, y, (struct mat){0}, u, err);
 }
 
 enum status linear_forward_swiglu(const struct linear_run *run, const struct linear *l, struct mat x,

@@ -63,6 +63,7 @@ struct linear_run {
 	uint64_t dropout_seed, row_begin;
 	const int32_t *owner; /* [T] the adapter of each row, or -1; read if there are several owners */
 	bool base;	      /* no row uses an adapter */
+	bool has_u;	      /* linear_forward_columns: u is there already */
 };
 
 /* The stored form of the tensor whose first row of W is `begin`; NULL: W is resident. */
@@ -72,6 +73,10 @@ const struct stored *linear_stored(const struct linear *l, int64_t begin);
  * backward. In fused form, x has a tail, and u is that tail or is copied to it. */
 enum status linear_forward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat y,
 			   struct mat residual, struct mat u, struct error *err);
+/* Columns [first, first + count) of the output without a residual, for a layer whose adapter, if any, has all
+ * columns. y has these columns alone. The call with first 0 computes u, which the others use. */
+enum status linear_forward_columns(const struct linear_run *run, const struct linear *l, struct mat x,
+				   struct mat y, struct mat u, int64_t first, struct error *err);
 /* The same for the layer of gate and up, with h = silu(gate) * up. y is room for gate and up, and may stay
  * unwritten. */
 enum status linear_forward_swiglu(const struct linear_run *run, const struct linear *l, struct mat x,

@@ -164,10 +164,10 @@ static struct mat as_vector(const struct mat *all)
 	return v;
 }
 
-static void put_borders(struct split *s, const struct mat *all)
+static void put_borders(struct split *s, const struct mat *all, int chunk)
 {
 	for (unsigned r = 0; r <= s->ranks; r++)
-		s->border[r] = (size_t)(border_of(all->rows, r, s->ranks) * all->ld);
+		s->border[chunk][r] = (size_t)(border_of(all->rows, r, s->ranks) * all->ld);
 }
 
 enum status split_gather(struct split *s, struct mat all, struct error *err)
@@ -176,20 +176,40 @@ enum status split_gather(struct split *s, struct mat all, struct error *err)
 
 	if (!split_is(s) || !s->comm)
 		return STATUS_OK;
-	put_borders(s, &all);
-	st = s->comm->ops->all_gather(s->comm, as_vector(&all), s->border, err);
+	put_borders(s, &all, 0);
+	st = s->comm->ops->all_gather(s->comm, as_vector(&all), s->border[0], err);
 	return st ? st : s->comm->ops->wait(s->comm, err);
 }
 
 enum status split_sum(struct split *s, struct mat all, struct error *err)
 {
-	enum status st;
+	enum status st = split_sum_begin(s, all, 0, err);
 
+	return st ? st : split_wait(s, err);
+}
+
+enum status split_sum_begin(struct split *s, struct mat all, int chunk, struct error *err)
+{
 	if (!split_is(s) || !s->comm)
 		return STATUS_OK;
-	put_borders(s, &all);
-	st = s->comm->ops->reduce_scatter(s->comm, as_vector(&all), s->border, err);
-	return st ? st : s->comm->ops->wait(s->comm, err);
+	put_borders(s, &all, chunk);
+	return s->comm->ops->reduce_scatter(s->comm, as_vector(&all), s->border[chunk], err);
+}
+
+enum status split_wait(struct split *s, struct error *err)
+{
+	return split_is(s) && s->comm ? s->comm->ops->wait(s->comm, err) : STATUS_OK;
+}
+
+int64_t split_chunk(const struct split *s, int64_t cols)
+{
+	enum { LEAST = 1024, TOGETHER = 64 }; /* fewer columns make slow GEMMs */
+	const int64_t by_size = cols / LEAST < 1 ? 1 : cols / LEAST;
+	const int64_t wanted = s->chunks ? s->chunks : by_size;
+	const int64_t count = wanted < SPLIT_CHUNKS ? wanted : SPLIT_CHUNKS;
+	const int64_t each = (cols + count - 1) / count;
+
+	return count < 2 || each < TOGETHER ? each : (each + TOGETHER - 1) / TOGETHER * TOGETHER;
 }
 
 enum status split_random(struct backend *back, struct mat to, const struct random_fill *whole,

@@ -11,12 +11,17 @@
 #include "model/params.h"
 #include "model/shape/shape.h"
 
-enum { SPLIT_MOST = 64, SPLIT_COLUMNS = 4 /* columns that share a call of dropout's random numbers */ };
+enum {
+	SPLIT_MOST = 64,
+	SPLIT_CHUNKS = 4,
+	SPLIT_COLUMNS = 4 /* columns that share a call of dropout's random numbers */
+};
 
 struct split {
 	unsigned rank, ranks; /* ranks 0 or 1: nothing is split */
 	struct comm *comm;    /* of the ranks that share the model; lent; NULL: a plan of memory alone */
-	size_t border[SPLIT_MOST + 1];
+	int chunks;	      /* of columns in which partial sums travel; 0: by their size */
+	size_t border[SPLIT_CHUNKS][SPLIT_MOST + 1];
 };
 
 static inline bool split_is(const struct split *s)
@@ -54,6 +59,12 @@ enum status split_gather(struct split *s, struct mat all, struct error *err);
 /* `all` [rows, cols] without a tail, in the layout of all rows, is a partial sum. The own rows become the
  * sum; the other rows are undefined. */
 enum status split_sum(struct split *s, struct mat all, struct error *err);
+/* The same in two calls, between which the device has other work: begins the sum of chunk number `chunk`, and
+ * waits for all that have begun. */
+enum status split_sum_begin(struct split *s, struct mat all, int chunk, struct error *err);
+enum status split_wait(struct split *s, struct error *err);
+/* Columns of a chunk of partial sums with so many columns; the last one may have fewer. */
+int64_t split_chunk(const struct split *s, int64_t cols);
 
 /* The own part of a tensor of random numbers, which are those of the whole one. */
 enum status split_random(struct backend *back, struct mat to, const struct random_fill *whole,

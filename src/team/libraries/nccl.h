@@ -33,8 +33,8 @@ const struct nccl *team_nccl_table(const struct team *t);
  * and the wait board shows which ranks waited. */
 enum status team_nccl_comm(struct team *t, const struct team_comm_spec *spec, struct team_comm **out,
 			   struct error *err);
-/* Makes a communicator of `count` ranks: first, first + stride, .. This rank is one of these. All ranks of the
- * team call it together, each for its own group. */
+/* Makes a communicator of `count` ranks: first, first + stride, .. This rank is one of these. All ranks of
+ * the team call it together, each for its own group. */
 enum status team_nccl_group(struct team *t, unsigned first, unsigned stride, unsigned count,
 			    struct team_comm **out, struct error *err);
 /* This rank alone: waits until its work on `s` is done, by the event `mark`. If a rank has left the step, the

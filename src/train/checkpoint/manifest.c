@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include "core/clock.h"
 #include "core/file/file.h"
@@ -168,39 +169,59 @@ static enum status await_size(const json_t *shard, const char *dir, struct error
 	return check_size(shard, dir, err);
 }
 
-/* Takes the shards from the ranks' reports: they must divide the vector. */
+static int by_begin(const void *a, const void *b)
+{
+	const json_t *x = *(const json_t *const *)a, *y = *(const json_t *const *)b;
+	const long long begin = number(x, "begin") - number(y, "begin"),
+			count = number(x, "count") - number(y, "count");
+
+	return begin ? (begin > 0) - (begin < 0) : (count > 0) - (count < 0);
+}
+
+static enum status take_report(json_t *shards, json_t *files, const char *dir, const json_t *one,
+			       long long end, struct error *err)
+{
+	json_t *shard = json_deep_copy(one);
+	enum status st = STATUS_OK;
+
+	if (!shard || !file_of(one) || number(one, "begin") != end)
+		st = error_set(
+			err, STATUS_BAD_INPUT,
+			"%s: rank %lld wrote elements from %lld on, but those of the range before end at "
+			"%lld",
+			dir, number(one, "rank"), number(one, "begin"), end);
+	if (!st)
+		st = await_size(one, dir, err);
+	if (!st)
+		json_object_set(files, file_of(one), json_object_get(one, "sha256"));
+	json_object_del(shard, "sha256");
+	json_array_append_new(shards, shard);
+	return st;
+}
+
+/* Takes the shards from the ranks' reports: they must divide the vector. Ranks of several shard groups report
+ * in another order than that of their ranges. */
 static enum status take_reports(json_t *shards, json_t *files, const char *dir, const struct params *p,
 				const json_t *reports, struct error *err)
 {
-	const json_t *one;
+	const size_t count = json_array_size(reports);
+	const json_t **sorted = calloc(count + 1, sizeof(*sorted));
 	long long end = 0;
-	size_t i;
-	enum status st = STATUS_OK;
+	enum status st = sorted ? STATUS_OK : error_errno(err, ENOMEM, "%s", dir);
 
-	json_array_foreach((json_t *)reports, i, one)
-	{
-		json_t *shard = json_deep_copy(one);
-
-		if (!shard || !file_of(one) || number(one, "begin") != end)
-			st = error_set(
-				err, STATUS_BAD_INPUT,
-				"%s: rank %zu wrote elements from %lld on, but those of the rank before "
-				"end at %lld",
-				dir, i, number(one, "begin"), end);
-		end = number(one, "begin") + number(one, "count");
-		if (!st)
-			st = await_size(one, dir, err);
-		if (!st)
-			json_object_set(files, file_of(one), json_object_get(one, "sha256"));
-		json_object_del(shard, "sha256");
-		json_array_append_new(shards, shard);
-		if (st)
-			return st;
+	for (size_t i = 0; i < count && !st; i++)
+		sorted[i] = json_array_get(reports, i);
+	if (!st)
+		qsort(sorted, count, sizeof(*sorted), by_begin);
+	for (size_t i = 0; i < count && !st; i++) {
+		st = take_report(shards, files, dir, sorted[i], end, err);
+		end = number(sorted[i], "begin") + number(sorted[i], "count");
 	}
-	return (uint64_t)end == p->length
-		       ? STATUS_OK
-		       : error_set(err, STATUS_BAD_INPUT, "%s: the ranks wrote %lld of %zu elements", dir,
-				   end, p->length);
+	free(sorted);
+	if (st || (uint64_t)end == p->length)
+		return st;
+	return error_set(err, STATUS_BAD_INPUT, "%s: the ranks wrote %lld of %zu elements", dir, end,
+			 p->length);
 }
 
 enum status manifest_join(json_t **out, const char *dir, uint64_t step, const struct params *p,

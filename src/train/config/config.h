@@ -97,6 +97,7 @@ struct config_training {
 	uint64_t seed;
 	uint32_t gpus;			  /* of this node, if no launcher started the ranks; 0: all */
 	uint32_t zero_stage;		  /* from DeepSpeed's configuration */
+	uint32_t dp_shard_size;		  /* ranks of a group that divides what zero_stage says; 0: all */
 	uint32_t tensor_parallel_size;	  /* ranks that share one copy of the model */
 	double bucket_cap_mb;		  /* MiB of the gradient that are summed over the ranks at once */
 	uint32_t communication_data_type; /* of the gradient's numbers between ranks */

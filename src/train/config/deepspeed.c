@@ -117,6 +117,9 @@ enum status config_deepspeed(struct config *c, const struct tree *map, struct er
 		return st;
 	st = take(c, tree_get(zero, "stage"), "zero_optimization.stage", "zero_stage", err);
 	if (!st)
+		st = take(c, tree_get(zero, "mics_shard_size"), "zero_optimization.mics_shard_size",
+			  "dp_shard_size", err);
+	if (!st)
 		st = take(c, tree_get(map, "train_micro_batch_size_per_gpu"),
 			  "train_micro_batch_size_per_gpu", "per_device_train_batch_size", err);
 	if (!st)

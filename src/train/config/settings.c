@@ -177,6 +177,9 @@ static const struct opt training_rows[] = {
 	ROW(zero_stage, .preset = "0", .min = 0, .max = 3,
 	    .help = "what several ranks divide, as in DeepSpeed. 0: nothing. 1: the optimizer's states. 2: also the "
 		    "gradient. 3: also the weights. Adapters and their gradient are small and stay whole"),
+	ROW(dp_shard_size, .preset = "0", .min = 0, .max = 4096,
+	    .help = "with zero_stage: ranks of a group that divides what zero_stage says (hybrid sharding, HSDP). The groups "
+		    "hold copies, so only sums of gradients pass between them. Usually the GPUs of a node. 0: all ranks"),
 	ROW(tensor_parallel_size, .preset = "1", .min = 1, .max = 64,
 	    .help = "ranks that share one copy of the model: each computes its heads, features and part of the "
 		    "vocabulary. The number of ranks is a multiple of it. Not with zero_stage"),

@@ -89,14 +89,16 @@ static uint64_t libraries_bytes(const struct stepper *planned, const struct conf
 	return CONTEXT_BYTES + LIBRARY_BYTES + cudnn;
 }
 
+/* Ranks that hold equal ranges write a part each. */
 void host_part_of(struct host_part *part, const struct config *c, const struct params *p)
 {
+	const size_t first = params_begin(p), count = params_end(p) - first;
+	const unsigned ranks = c->place.ranks ? c->place.ranks : 1, divide = p->border ? p->shards.ranks : 1;
+
 	*part = (struct host_part){.first = !c->place.rank, .adapter = c->has_lora};
-	part->begin = params_begin(p);
-	part->end = params_end(p);
-	if (!p->border)
-		shard_range(&part->begin, &part->end, p->length, c->place.rank,
-			    c->place.ranks ? c->place.ranks : 1);
+	shard_range(&part->begin, &part->end, count, c->place.rank / divide, ranks / divide);
+	part->begin += first;
+	part->end += first;
 }
 
 /* Bytes of the host copies for checkpoints. Several ranks copy a shard each, if they share the run directory.
@@ -115,9 +117,13 @@ static uint64_t copies_bytes(const struct stepper *planned, const struct config 
 	return host_params_bytes(p, planned->back.kind == BACKEND_GPU, c->place.ranks > 1 ? &part : NULL);
 }
 
-/* One has all ranks. Tensor parallel adds one for the ranks of each axis. */
+/* One has all ranks. Tensor parallel adds one for the ranks of each axis, and so do shard groups. */
 static uint64_t communicators(const struct config *c)
 {
+	const unsigned shard = c->training.zero_stage ? c->training.dp_shard_size : 0;
+
+	if (shard && shard < c->place.ranks)
+		return 3;
 	return c->training.tensor_parallel_size <= 1 ? 1 : mesh_copies(c) > 1 ? 3 : 2;
 }
 

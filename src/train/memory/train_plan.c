@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "core/text/units.h"
 #include "train/memory/memory_fit.h"
+#include "train/mesh/comm_hybrid.h"
 #include "train/mesh/mesh.h"
 
 static json_t *memory_json(const struct memory_plan *m)
@@ -72,6 +73,8 @@ static void add_comm_json(json_t *out, const struct planning *p)
 {
 	json_object_set_new(out, "ranks", json_integer(p->mesh.ranks));
 	json_object_set_new(out, "nodes", json_integer(p->links->nodes));
+	if (p->mesh.shard > 1)
+		json_object_set_new(out, "dp_shard_size", json_integer(p->mesh.shard));
 	json_object_set_new(out, "step_packs", json_integer((json_int_t)p->mesh.packs));
 	json_object_set_new(out, "communication_calls", json_real(p->comm.calls));
 	json_object_set_new(out, "communication_bytes", json_real(p->comm.bytes));
@@ -197,7 +200,7 @@ static void add_tensor(struct text *out, const struct planning *p)
 	text_addf(out, "  %-12s %12.0f  %s\n", "tensor", p->tensor.calls, note);
 	add_line(out, "bytes", p->tensor.bytes, "B",
 		 "of activations; each rank sends and receives nearly as much");
-	add_time(out, p, p->tensor.planned_s, "at the given rates; the computation waits for it");
+	add_time(out, p, p->tensor.planned_s, "at the given rates; the computation hides a part of it");
 }
 
 static void add_comm(struct text *out, const struct planning *p)
@@ -210,8 +213,9 @@ static void add_comm(struct text *out, const struct planning *p)
 	if (p->mesh.size < 2 && p->mesh.tensor > 1)
 		return;
 	if (p->s.model->shards.ranks) {
-		text_addf(out, "  %-12s %12.0f  zero_stage: %u\n", "collectives", p->comm.calls,
-			  p->s.model->shards.stage);
+		text_addf(out, "  %-12s %12.0f  zero_stage: %u, in %u group%s of %u ranks\n", "collectives",
+			  p->comm.calls, p->s.model->shards.stage, p->mesh.size / p->mesh.shard,
+			  p->mesh.size == p->mesh.shard ? "" : "s", p->mesh.shard);
 		add_line(out, "bytes", p->comm.bytes, "B",
 			 "of gradients and weights; each rank sends and receives nearly as much");
 	} else {
@@ -250,26 +254,43 @@ static void as_text(struct text *out, const struct planning *p)
 		 "including head, loss and recomputation");
 }
 
-/* The links of the ranks of one axis. Neighbours share a copy of the model, if possible on one node. The
- * groups of a node that reach other nodes at once share its ports. */
-static struct comm_links links_of(const struct planning *p, bool tensor)
+/* The links of the ranks of one axis: groups of `size` neighbours, if possible on one node, or the ranks with
+ * equal places in these groups. The groups of a node that reach other nodes at once share its ports. */
+static struct comm_links links_of(const struct planning *p, unsigned size, bool neighbours)
 {
 	const unsigned local = p->links ? p->links->local : 1, nodes = p->links ? p->links->nodes : 1;
-	const unsigned size = p->mesh.tensor, within = size < local ? size : local;
+	const unsigned within = size < local ? size : local;
 	struct comm_links out = p->links ? *p->links : (struct comm_links){.local = 1, .nodes = 1};
 
 	if (size <= 1)
 		return out;
-	out.local = tensor ? within : local / within;
-	out.nodes = tensor ? size / within : nodes * within / size;
-	out.network = tensor ? out.network * within / local : out.network / within;
+	out.local = neighbours ? within : local / within;
+	out.nodes = neighbours ? size / within : nodes * within / size;
+	out.network = neighbours ? out.network * within / local : out.network / within;
 	return out;
+}
+
+/* Puts shard groups over the communication of all ranks. */
+static enum status plan_shard_groups(const struct planning *p, struct comm **rows, struct error *err)
+{
+	const struct comm_links within = links_of(p, p->mesh.shard, true),
+				between = links_of(p, p->mesh.shard, false);
+	struct comm *shards = NULL, *copies = NULL;
+	enum status st = mesh_is_hybrid(&p->mesh) ? comm_plan_open(&shards, &within, err) : STATUS_OK;
+
+	if (st || !shards)
+		return st;
+	st = comm_plan_open(&copies, &between, err);
+	if (st)
+		shards->ops->close(shards);
+	return st ? st : comm_hybrid_open(rows, *rows, shards, copies, err);
 }
 
 /* Counts the collectives of one step. */
 static enum status plan_comm(struct planning *p, struct error *err)
 {
-	const struct comm_links data = links_of(p, false), tensor = links_of(p, true);
+	const struct comm_links data = links_of(p, p->mesh.tensor, false),
+				tensor = links_of(p, p->mesh.tensor, true);
 	struct comm *rows = NULL, *parts = NULL;
 	enum status st = STATUS_OK;
 
@@ -279,6 +300,8 @@ static enum status plan_comm(struct planning *p, struct error *err)
 		st = comm_plan_open(&parts, &tensor, err);
 	if (!st && (p->mesh.size > 1 || !parts))
 		st = comm_plan_open(&rows, &data, err);
+	if (!st && rows)
+		st = plan_shard_groups(p, &rows, err);
 	if (rows)
 		rows->travels = mesh_travels(&p->c);
 	if (!st) {

@@ -32,7 +32,7 @@ struct comm_group {
 	struct comm comm;
 	struct comm_mpi *of;
 	void *handle; /* of MPI */
-	bool recorded;
+	bool recorded, alike;
 	unsigned members[]; /* their numbers among all ranks */
 };
 struct task {
@@ -402,13 +402,15 @@ static uint64_t bytes_of(const struct task *t)
  * one makes MPI itself, so it is entered unseen. */
 static enum status compare(struct comm_mpi *m, const struct task *t, struct error *err)
 {
-	const struct collective c = {.kind = record_kinds[t->kind], .type = t->type, .bytes = bytes_of(t)};
-
+	/* ranks of one group have other ranges than those of the next */
+	const bool own_size = t->group && t->kind == TASK_SUM;
+	const struct collective c = {
+		.kind = record_kinds[t->kind], .type = t->type, .bytes = own_size ? 0 : bytes_of(t)};
 	const uint64_t began = clock_now_ns(clock_monotonic());
 	enum status st;
 
-	if (t->kind == TASK_JOIN ||
-	    t->group) /* the sizes of a group's collectives change from step to step */
+	/* the sizes of other groups' collectives change from step to step */
+	if (t->kind == TASK_JOIN || t->kind >= TASK_GROUP || (t->group && !t->group->alike))
 		return STATUS_OK;
 	st = collective_table_enter(m->table, &c, err);
 	m->comm.count.wait_s += (double)(clock_now_ns(clock_monotonic()) - began) * 1e-9;
@@ -421,8 +423,9 @@ static enum status ask(struct comm_mpi *m, const struct task *t, bool done, stru
 
 	if (is_recorded(t))
 		team_flight_ask(m->team->board,
-				t->group ? record_kinds_of_groups[t->kind] : record_kinds[t->kind],
-				bytes_of(t), (int32_t)m->comm.layer);
+				t->group && !t->group->alike ? record_kinds_of_groups[t->kind]
+							     : record_kinds[t->kind],
+				bytes_of(t), (int32_t)(t->group ? t->group->comm.layer : m->comm.layer));
 	st = compare(m, t, err);
 	if (st)
 		return st;
@@ -619,7 +622,8 @@ enum status comm_mpi_group(struct comm **out, struct comm *all, const struct com
 		return error_errno(err, ENOMEM, "the communication of %u ranks", members->count);
 	g->comm = (struct comm){.ops = &group_ops, .size = members->count, .layer = -1};
 	g->of = m;
-	g->recorded = members->count == all->size;
+	g->alike = members->alike;
+	g->recorded = g->alike || members->count == all->size;
 	for (unsigned i = 0; i < members->count; i++) {
 		g->members[i] = members->first + i * members->stride;
 		if (g->members[i] == all->rank)

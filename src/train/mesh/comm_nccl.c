@@ -30,8 +30,10 @@ struct comm_nccl {
 	bool marked;		     /* `from` is recorded, after the last work before a collective */
 	bool timed;		     /* both were recorded and not read yet */
 	gpu_ptr rounded;	     /* [PIECE] BF16; 0: numbers travel as they are */
-	/* A group of ranks: the communication of all. Its collectives run on the back end's own stream, in
-	 * the order of the computation. So never two communicators of a GPU are at work at once. */
+	/* A group of ranks: the communication of all. If the groups are alike, it uses stream, events and
+	 * table of that one. Otherwise it has a stream of its own, and callers wait for one group's
+	 * collectives before they begin another's. So never two communicators of a GPU are at work at once.
+	 */
 	struct comm_nccl *all;
 	struct comm_members members;
 };
@@ -59,7 +61,7 @@ static enum status compare(struct comm_nccl *n, enum team_flight_kind kind, uint
  */
 static bool is_recorded(const struct comm_nccl *n)
 {
-	return !n->all || n->comm.size == n->team->size;
+	return !n->all || n->members.alike || n->comm.size == n->team->size;
 }
 
 static void record(struct comm_nccl *n, enum team_flight_kind kind, uint64_t bytes)
@@ -71,9 +73,10 @@ static void record(struct comm_nccl *n, enum team_flight_kind kind, uint64_t byt
 	n->all->enqueued++;
 }
 
-static struct gpu_stream *stream_of(const struct comm_nccl *n)
+/* A group with its own stream, whose collectives are part of the computation. */
+static bool is_apart(const struct comm_nccl *n)
 {
-	return n->all ? gpu_backend_stream(n->back) : n->stream;
+	return n->all && !n->members.alike;
 }
 
 static ncclDataType_t type_of(const struct mat *x)
@@ -81,42 +84,52 @@ static ncclDataType_t type_of(const struct mat *x)
 	return x->dtype == DTYPE_BF16 ? ncclBfloat16 : ncclFloat32;
 }
 
+/* The stream of the collectives goes on after the back end's work so far. */
+static enum status follow(struct comm_nccl *n, struct error *err)
+{
+	const enum status st = gpu_event_record(n->ready, gpu_backend_stream(n->back), err);
+
+	return st ? st : gpu_stream_after(n->stream, n->ready, err);
+}
+
 /* Lets the collective begin after the back end's work so far. `travels`: the type that the ranks exchange. */
 static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype travels,
 			 enum team_flight_kind kind, struct error *err)
 {
 	const uint64_t bytes = dtype_bytes(travels, (uint64_t)x->cols);
+	/* ranks of one group have other ranges than those of the next */
+	const bool own_size = n->all && kind == TEAM_FLIGHT_ALL_REDUCE;
+	struct comm_nccl *all = n->all ? n->all : n;
 	enum status st;
 
 	if ((x->dtype != DTYPE_F32 && x->dtype != DTYPE_BF16) || x->rows != 1)
 		return error_set(err, STATUS_BUG, "collectives take one row of F32 or BF16");
-	if (n->all) {
+	if (is_apart(n)) {
 		n->comm.count.calls++;
 		n->comm.count.bytes += (double)bytes;
 		record(n, kind, bytes);
-		return STATUS_OK;
+		return follow(n, err);
 	}
 	team_flight_ask(n->team->board, kind, bytes, (int32_t)n->comm.layer);
 	/* The host may wait for another rank in the comparison, while the device has nothing to do. */
-	st = gpu_event_record(n->from, gpu_backend_stream(n->back), err);
-	n->marked = !st;
+	st = gpu_event_record(all->from, gpu_backend_stream(n->back), err);
+	all->marked = !st;
 	if (!st)
-		st = compare(n, kind, (uint32_t)travels + 1, bytes, err);
+		st = compare(n, kind, (uint32_t)travels + 1, own_size ? 0 : bytes, err);
 	if (st)
 		return st;
 	team_flight_begin(n->team->board);
-	n->enqueued++;
+	all->enqueued++;
 	n->comm.count.calls++;
 	n->comm.count.bytes += (double)bytes;
-	st = gpu_event_record(n->ready, gpu_backend_stream(n->back), err);
-	return st ? st : gpu_stream_after(n->stream, n->ready, err);
+	return follow(n, err);
 }
 
 static enum status sum(struct comm_nccl *n, void *x, int64_t count, ncclDataType_t type, struct error *err)
 {
 	return check(n,
 		     team_nccl_table(n->team)->all_reduce(x, x, (size_t)count, type, ncclSum, n->ranks->comm,
-							  gpu_stream_raw(stream_of(n))),
+							  gpu_stream_raw(n->stream)),
 		     "ncclAllReduce", err);
 }
 
@@ -163,7 +176,7 @@ static enum status nccl_broadcast(struct comm *c, struct mat x, struct error *er
 	return st ? st
 		  : check(n,
 			  call->broadcast(x.data, x.data, (size_t)x.cols, type_of(&x), 0, n->ranks->comm,
-					  gpu_stream_raw(stream_of(n))),
+					  gpu_stream_raw(n->stream)),
 			  "ncclBroadcast", err);
 }
 
@@ -205,7 +218,7 @@ static enum status reduce_each(const struct comm_nccl *n, const struct mat *x, c
 		if (p.count)
 			st = check(n,
 				   call->reduce(data, data, p.count, type_of(x), ncclSum, (int)r,
-						n->ranks->comm, gpu_stream_raw(stream_of(n))),
+						n->ranks->comm, gpu_stream_raw(n->stream)),
 				   "ncclReduce", err);
 	}
 	last = check(n, call->group_end(), "ncclGroupEnd", st ? NULL : err);
@@ -253,7 +266,7 @@ static enum status nccl_reduce_scatter(struct comm *c, struct mat x, const size_
 	const bool rounds = x.dtype == DTYPE_F32 && n->rounded;
 	const size_t own = border[c->rank + 1] - border[c->rank];
 	enum status st = begin(n, &x, rounds ? DTYPE_BF16 : x.dtype,
-			       n->all ? TEAM_FLIGHT_ACTIVATIONS_SUM : TEAM_FLIGHT_REDUCE_SCATTER, err);
+			       is_apart(n) ? TEAM_FLIGHT_ACTIVATIONS_SUM : TEAM_FLIGHT_REDUCE_SCATTER, err);
 
 	if (st)
 		return st;
@@ -264,7 +277,7 @@ static enum status nccl_reduce_scatter(struct comm *c, struct mat x, const size_
 	return check(n,
 		     team_nccl_table(n->team)->reduce_scatter(x.data, cut(&x, border[c->rank], own).data, own,
 							      type_of(&x), ncclSum, n->ranks->comm,
-							      gpu_stream_raw(stream_of(n))),
+							      gpu_stream_raw(n->stream)),
 		     "ncclReduceScatter", err);
 }
 
@@ -281,7 +294,7 @@ static enum status broadcast_each(const struct comm_nccl *n, uint8_t *x, size_t 
 			st = check(n,
 				   call->broadcast(x + border[r] * width, x + border[r] * width,
 						   (border[r + 1] - border[r]) * width, ncclInt8, (int)r,
-						   n->ranks->comm, gpu_stream_raw(stream_of(n))),
+						   n->ranks->comm, gpu_stream_raw(n->stream)),
 				   "ncclBroadcast", err);
 	last = check(n, call->group_end(), "ncclGroupEnd", st ? NULL : err);
 	return st ? st : last;
@@ -294,26 +307,24 @@ static enum status nccl_all_gather(struct comm *c, struct mat x, const size_t *b
 	const size_t own = border[c->rank + 1] - border[c->rank], width = dtype_bytes(x.dtype, 1);
 	uint8_t *data = x.data;
 	enum status st =
-		begin(n, &x, x.dtype, n->all ? TEAM_FLIGHT_ACTIVATIONS : TEAM_FLIGHT_ALL_GATHER, err);
+		begin(n, &x, x.dtype, is_apart(n) ? TEAM_FLIGHT_ACTIVATIONS : TEAM_FLIGHT_ALL_GATHER, err);
 
 	if (st || !is_equal(c, border, own))
 		return st ? st : broadcast_each(n, data, width, border, err);
 	return check(n,
 		     call->all_gather(data + border[c->rank] * width, data, own * width, ncclInt8,
-				      n->ranks->comm, gpu_stream_raw(stream_of(n))),
+				      n->ranks->comm, gpu_stream_raw(n->stream)),
 		     "ncclAllGather", err);
 }
 
 static enum status nccl_wait(struct comm *c, struct error *err)
 {
-	struct comm_nccl *n = nccl_of(c);
+	struct comm_nccl *n = nccl_of(c)->members.alike ? nccl_of(c)->all : nccl_of(c);
 	struct gpu_stream *work = gpu_backend_stream(n->back);
-	enum status st;
+	enum status st = gpu_event_record(n->done, n->stream, err);
 
 	if (n->all)
-		return STATUS_OK;
-	st = gpu_event_record(n->done, n->stream, err);
-
+		return st ? st : gpu_stream_after(work, n->done, err);
 	if (!st && !n->marked)
 		st = gpu_event_record(n->from, work, err);
 	n->marked = false;
@@ -481,7 +492,28 @@ static enum status group_gather(struct comm *c, const void *mine, size_t size, v
 /* The communicator lives as long as the team. */
 static void group_close(struct comm *c)
 {
-	free(nccl_of(c));
+	struct comm_nccl *n = nccl_of(c);
+
+	if (is_apart(n)) {
+		if (n->stream)
+			gpu_stream_wait(n->stream, NULL);
+		gpu_event_destroy(&n->ready);
+		gpu_event_destroy(&n->done);
+		gpu_stream_destroy(&n->stream);
+	}
+	free(n);
+}
+
+static enum status group_device(struct comm_nccl *n, struct error *err)
+{
+	struct gpu_device *d = gpu_backend_device(n->back);
+	enum status st = gpu_stream_create(d, &n->stream, err);
+
+	if (!st)
+		st = gpu_event_create(d, &n->ready, err);
+	if (!st)
+		st = gpu_event_create(d, &n->done, err);
+	return team_agree(n->team, st, err);
 }
 
 static const struct comm_ops group_ops = {
@@ -517,9 +549,19 @@ enum status comm_nccl_group(struct comm **out, struct comm *all, const struct co
 		.all = a,
 		.members = *members,
 	};
-	st = team_nccl_group(a->team, members->first, members->stride, members->count, &n->ranks, err);
+	if (members->alike) {
+		n->table = a->table;
+		n->stream = a->stream;
+		n->ready = a->ready;
+		n->rounded = a->rounded;
+	} else {
+		st = group_device(n, err);
+	}
+	if (!st)
+		st = team_nccl_group(a->team, members->first, members->stride, members->count, &n->ranks,
+				     err);
 	if (st)
-		free(n);
+		group_close(&n->comm);
 	else
 		*out = &n->comm;
 	return st;

@@ -37,10 +37,16 @@ static enum status count(struct comm *c, const struct mat *x, enum dtype type, d
 	return STATUS_OK;
 }
 
+/* Only numbers in F32 are rounded on their way. */
+static enum dtype travels(const struct comm *c, const struct mat *x)
+{
+	return x->dtype == DTYPE_F32 ? c->travels : x->dtype;
+}
+
 static enum status plan_all_reduce(struct comm *c, struct mat x, struct error *err)
 {
 	(void)err;
-	return count(c, &x, c->travels, 2 * (double)(c->size - 1) / c->size);
+	return count(c, &x, travels(c, &x), 2 * (double)(c->size - 1) / c->size);
 }
 
 /* A range passes all links of the ring but the one that leads away from its rank, or to it. */
@@ -56,7 +62,7 @@ static enum status count_ranges(struct comm *c, const struct mat *x, const size_
 static enum status plan_reduce_scatter(struct comm *c, struct mat x, const size_t *border, struct error *err)
 {
 	(void)err;
-	return count_ranges(c, &x, border, c->travels);
+	return count_ranges(c, &x, border, travels(c, &x));
 }
 
 static enum status plan_all_gather(struct comm *c, struct mat x, const size_t *border, struct error *err)

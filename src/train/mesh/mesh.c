@@ -78,6 +78,41 @@ static enum status check_tensor(const struct config *c, struct error *err)
 				   tensor, tensor, ranks);
 }
 
+bool mesh_is_hybrid(const struct mesh *m)
+{
+	return m->shard > 1 && m->shard < m->size;
+}
+
+static enum status check_shards(const struct config *c, unsigned size, struct error *err)
+{
+	const struct config_training *t = &c->training;
+
+	if (!t->dp_shard_size || size < 2)
+		return STATUS_OK;
+	if (!t->zero_stage)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"training: dp_shard_size: %u needs a zero_stage, which says what the groups divide",
+			t->dp_shard_size);
+	return size % t->dp_shard_size == 0 && t->dp_shard_size > 1
+		       ? STATUS_OK
+		       : error_set(
+				 err, STATUS_BAD_INPUT,
+				 "training: dp_shard_size: %u ranks form a group, so it must be at least 2 and "
+				 "divide the number of ranks, which is %u",
+				 t->dp_shard_size, size);
+}
+
+/* The place in a shard group. */
+static void place_shard(struct mesh *m, const struct config *c)
+{
+	const struct config_training *t = &c->training;
+
+	m->shard = !t->zero_stage || m->size < 2 ? 1 : t->dp_shard_size ? t->dp_shard_size : m->size;
+	m->shard_rank = m->rank % m->shard;
+	m->copy = m->rank / m->shard;
+}
+
 enum status mesh_of(struct mesh *m, const struct config *c, struct error *err)
 {
 	const struct config_training *t = &c->training;
@@ -91,8 +126,9 @@ enum status mesh_of(struct mesh *m, const struct config *c, struct error *err)
 			   .tensor_rank = c->place.rank % tensor_of(c),
 			   .ranks = ranks_of(c),
 			   .each_pack = t->deterministic && t->device != CONFIG_DEVICE_GPU};
-	if (check_tensor(c, err) || check_sum(c, size, err))
+	if (check_tensor(c, err) || check_sum(c, size, err) || check_shards(c, size, err))
 		return err->status;
+	place_shard(m, c);
 	m->packs = c->place.step_packs ? c->place.step_packs : t->global_batch_size;
 	if (!m->packs)
 		m->packs = round * t->gradient_accumulation_steps;

@@ -12,6 +12,9 @@ struct mesh {
 	/* Ranks that share one copy (tensor parallel), and this rank's place among them. Rank number rank *
 	 * tensor + tensor_rank of `ranks`. */
 	unsigned tensor, tensor_rank, ranks;
+	/* Ranks of a shard group: this one is place shard_rank of group `copy` (rank number copy * shard +
+	 * shard_rank). shard 1: nothing is divided. */
+	unsigned shard, shard_rank, copy;
 	uint64_t packs;		  /* of all ranks, in one step */
 	uint64_t packs_per_micro; /* most packs of a micro-batch of one rank */
 	uint64_t micros;	  /* micro-batches of a rank in a step that is not the last of an epoch */
@@ -22,6 +25,8 @@ struct mesh {
 
 /* Ranks on the data axis of a configuration; at least 1. */
 unsigned mesh_copies(const struct config *c);
+/* Whether the ranks form more than one shard group. */
+bool mesh_is_hybrid(const struct mesh *m);
 /* The type of the gradient's numbers between ranks. */
 enum dtype mesh_travels(const struct config *c);
 

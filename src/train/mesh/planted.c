@@ -16,7 +16,7 @@
 enum { FIRST_STEP = 3, LATE_SHARE = 300, NETWORK_SHARE = 100 };
 
 /* clang-format off */
-#define KINDS(X) X(SIZE, "size") X(TYPE, "type") X(ORDER, "order") X(HANG, "hang") X(LOST, "lost") X(LATE, "late") X(NETWORK, "network")
+#define KINDS(X) X(SIZE, "size") X(TYPE, "type") X(ORDER, "order") X(HANG, "hang") X(LOST, "lost") X(LATE, "late") X(NETWORK, "network") X(WEIGHTS, "weights")
 /* clang-format on */
 #define X(name, word) KIND_##name,
 enum kind { KINDS(X) KIND_COUNT };
@@ -31,7 +31,7 @@ static struct planted { /* one per process: a training process has one communica
 	double began_s, slept_s; /* begin of this step, and time slept in it */
 	double all_s;		 /* time of all steps before, without sleeping */
 	uint64_t steps;
-	bool due; /* in this step, for the first all-reduce */
+	bool due; /* in this step, for the first sum or gather */
 	bool on;  /* from this step on */
 } planted;
 
@@ -103,27 +103,61 @@ static enum status part(struct comm *c, const char *name, uint64_t number, uint6
 	return planted.inner->part ? planted.inner->part(c, name, number, shape, err) : STATUS_OK;
 }
 
+/* Whether the fault strikes this sum, which is the gradient's first one. It then tells when, and changes *x.
+ * `comes`: what comes in its place, or before it. */
+enum comes { COMES_NOTHING, COMES_BROADCAST, COMES_GATHER };
+static enum comes strike_sum(const struct comm *c, struct mat *x)
+{
+	if (!planted.due || c->rank != planted.rank || planted.kind > KIND_ORDER)
+		return COMES_NOTHING;
+	planted.due = false;
+	note_time();
+	if (planted.kind == KIND_SIZE)
+		x->cols = x->ld = x->cols - 1;
+	return planted.kind == KIND_TYPE    ? COMES_BROADCAST
+	       : planted.kind == KIND_ORDER ? COMES_GATHER
+					    : COMES_NOTHING;
+}
+
+/* A collective that no other rank asks for. */
+static enum status gather_more(struct comm *c, struct error *err)
+{
+	uint64_t more = 0, *all = calloc(c->size, sizeof(*all));
+	enum status st = all ? planted.inner->gather(c, &more, sizeof(more), all, err)
+			     : error_errno(err, ENOMEM, "a planted fault");
+
+	free(all);
+	return st;
+}
+
 static enum status all_reduce(struct comm *c, struct mat x, struct error *err)
 {
-	uint64_t more = 0, *all;
-	enum status st = STATUS_OK;
+	const enum comes comes = strike_sum(c, &x);
+	enum status st = comes == COMES_GATHER ? gather_more(c, err) : STATUS_OK;
 
-	if (!planted.due || c->rank != planted.rank)
-		return planted.inner->all_reduce(c, x, err);
-	planted.due = false;
-	if (planted.kind <= KIND_ORDER)
+	if (st || comes == COMES_BROADCAST)
+		return st ? st : planted.inner->broadcast(c, x, err);
+	return planted.inner->all_reduce(c, x, err);
+}
+
+static enum status reduce_scatter(struct comm *c, struct mat x, const size_t *border, struct error *err)
+{
+	const enum comes comes = strike_sum(c, &x);
+	enum status st = comes == COMES_GATHER ? gather_more(c, err) : STATUS_OK;
+
+	if (st || comes == COMES_BROADCAST)
+		return st ? st : planted.inner->broadcast(c, x, err);
+	return planted.inner->reduce_scatter(c, x, border, err);
+}
+
+static enum status all_gather(struct comm *c, struct mat x, const size_t *border, struct error *err)
+{
+	if (planted.due && c->rank == planted.rank && planted.kind == KIND_WEIGHTS) {
+		planted.due = false;
 		note_time();
-	if (planted.kind == KIND_SIZE)
 		x.cols = x.ld = x.cols - 1;
-	if (planted.kind == KIND_TYPE)
-		return planted.inner->broadcast(c, x, err);
-	if (planted.kind == KIND_ORDER) {
-		all = calloc(c->size, sizeof(*all));
-		st = all ? planted.inner->gather(c, &more, sizeof(more), all, err)
-			 : error_errno(err, ENOMEM, "a planted fault");
-		free(all);
 	}
-	return st ? st : planted.inner->all_reduce(c, x, err);
+	return planted.inner->all_gather(c, x, border, err);
 }
 
 static enum status wait_for(struct comm *c, struct error *err)
@@ -176,12 +210,14 @@ enum status planted_put(struct comm *c, struct error *err)
 		return error_set(
 			err, STATUS_BAD_INPUT,
 			"ASSAY_TEST_PLANT=%.40s is not KIND:RANK[@STEP][:MORE] with a kind of size, type, "
-			"order, hang, lost, late, network and a rank below %u",
+			"order, hang, lost, late, network, weights and a rank below %u",
 			words, c->size);
 	planted.inner = c->ops;
 	planted.ops = *c->ops;
 	planted.ops.part = part;
 	planted.ops.all_reduce = all_reduce;
+	planted.ops.reduce_scatter = reduce_scatter;
+	planted.ops.all_gather = all_gather;
 	planted.ops.wait = wait_for;
 	c->ops = &planted.ops;
 	return STATUS_OK;

@@ -3,9 +3,10 @@
  * Faults planted in one rank of a training run, to test that assay names them (ASSAY_TEST=1 only; the
  * journal's `open` line records the fault). ASSAY_TEST_PLANT=KIND:RANK[@STEP][:MORE], from step STEP on (3):
  *
- * size               the gradient's first all-reduce has one number less
+ * size               the gradient's first all-reduce or reduce-scatter has one number less
  * type               it is a broadcast
  * order              it comes second
+ * weights            the first all-gather of weights has one number less
  * hang               the rank reads MORE (a FIFO) for ever before it computes
  * lost               the rank is killed
  * late               it sleeps in each step before it computes, MORE percent (300) of the mean step

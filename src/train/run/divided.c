@@ -88,8 +88,11 @@ static enum status division_make(struct division *d, struct train *t, enum param
 	d->border = calloc((size_t)t->comm->size + 1, sizeof(*d->border));
 	if (!d->border)
 		return error_errno(err, ENOMEM, "the ranges of %u ranks", t->comm->size);
-	for (unsigned r = 0; r < t->comm->size; r++)
-		d->border[r + 1] = width * params_part(whole, 0, own->border[r + 1], which).count;
+	for (unsigned r = 0; r < t->comm->size; r++) { /* only the first shard group gives its ranges */
+		const size_t end = r < own->shards.ranks ? own->border[r + 1] : own->length;
+
+		d->border[r + 1] = width * params_part(whole, 0, end, which).count;
+	}
 	d->range = malloc(dtype_bytes(d->own.dtype, (uint64_t)d->own.cols) + 1);
 	return d->range ? STATUS_OK : error_errno(err, ENOMEM, "a range of the optimizer's states");
 }
@@ -131,7 +134,7 @@ static enum status divide(struct division *d, struct train *t, struct error *err
 		if (d->whole)
 			memcpy(piece, d->whole + at, n);
 		st = c->ops->share(c, piece, n, err);
-		take(d, c->rank, piece, at, n);
+		take(d, t->stepper.model->params.shards.rank, piece, at, n);
 	}
 	free(piece);
 	if (!st && d->on_host)

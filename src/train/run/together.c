@@ -7,6 +7,7 @@
 #include "core/text/json_member.h"
 #include "model/tensor/dtype.h"
 #include "team/links/flight.h"
+#include "train/mesh/comm_hybrid.h"
 #include "train/mesh/comm_open.h"
 #include "train/mesh/mesh.h"
 #include "train/mesh/planted.h"
@@ -26,6 +27,32 @@ bool run_stops(const struct train *t)
 static bool on_gpu(const struct train *t)
 {
 	return t->config.training.device == CONFIG_DEVICE_GPU;
+}
+
+static enum status open_group(struct comm **out, struct train *t, unsigned first, unsigned stride,
+			      unsigned count, struct error *err)
+{
+	const struct comm_members members = {.first = first, .stride = stride, .count = count, .alike = true};
+
+	return on_gpu(t) ? comm_nccl_group(out, t->comm, &members, err)
+			 : comm_mpi_group(out, t->comm, &members, err);
+}
+
+/* The groups of a data x shard mesh. */
+static enum status open_shard_groups(struct train *t, struct error *err)
+{
+	struct comm *shards = NULL, *copies = NULL;
+	struct mesh m;
+	enum status st = mesh_of(&m, &t->config, err);
+
+	if (st || !mesh_is_hybrid(&m))
+		return st;
+	st = open_group(&shards, t, m.copy * m.shard, 1, m.shard, err);
+	if (!st)
+		st = open_group(&copies, t, m.shard_rank, m.shard, m.size / m.shard, err);
+	if (st && shards)
+		shards->ops->close(shards);
+	return st ? st : comm_hybrid_open(&t->comm, t->comm, shards, copies, err);
 }
 
 /* The ranks of each axis of the mesh. */
@@ -53,21 +80,23 @@ enum status run_comm_open(struct train *t, struct error *err)
 	if (!team)
 		return STATUS_OK;
 	st = on_gpu(t) ? comm_nccl_open(&t->comm, team, err) : comm_mpi_open(&t->comm, team, err);
-	if (!st && !on_gpu(t))
-		st = open_groups(t, err);
-	return st ? st : planted_put(t->comm, err);
+	return st || on_gpu(t) ? st : open_groups(t, err);
 }
 
 enum status run_comm_device(struct train *t, struct error *err)
 {
-	enum status st;
+	enum status st = STATUS_OK;
 
-	if (t->comm)
-		t->comm->travels = mesh_travels(&t->config);
-	if (!t->comm || !on_gpu(t))
+	if (!t->comm)
 		return STATUS_OK;
-	st = comm_nccl_device(t->comm, &t->stepper.back, err);
-	return st ? st : open_groups(t, err);
+	t->comm->travels = mesh_travels(&t->config);
+	if (on_gpu(t))
+		st = comm_nccl_device(t->comm, &t->stepper.back, err);
+	if (!st && on_gpu(t))
+		st = open_groups(t, err);
+	if (!st)
+		st = open_shard_groups(t, err);
+	return st ? st : planted_put(t->comm, err);
 }
 
 void run_comm_close(struct train *t)

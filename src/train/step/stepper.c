@@ -77,8 +77,6 @@ static struct storage storage_of(const struct config_model *m)
 			       : (struct storage){.form = STORAGE_NUMBERS};
 }
 
-/* What the ranks divide. Packs that are added along a tree before the sum over ranks need the whole gradient.
- */
 /* A mesh that does not fit is reported by place_tree. */
 static struct model_split split_of(const struct config *c)
 {
@@ -87,15 +85,19 @@ static struct model_split split_of(const struct config *c)
 	return (struct model_split){.rank = tensor > 1 ? c->place.rank % tensor : 0, .ranks = tensor};
 }
 
+/* What the ranks divide. Packs that are added along a tree before the sum over ranks need the whole gradient.
+ */
 static struct model_shards shards_of(const struct config *c)
 {
 	struct mesh m;
 	struct error ignored = {0}; /* place_tree reports it */
-	struct model_shards out = {
-		.rank = c->place.rank, .ranks = c->place.ranks, .stage = c->training.zero_stage};
+	struct model_shards out = {.stage = c->training.zero_stage};
 
-	if (!mesh_of(&m, c, &ignored))
-		out.whole_gradient = m.each_pack && m.micros > 1;
+	if (mesh_of(&m, c, &ignored))
+		return out;
+	out.rank = m.shard_rank;
+	out.ranks = m.shard;
+	out.whole_gradient = m.each_pack && m.micros > 1;
 	return out;
 }
 
@@ -312,18 +314,19 @@ static enum status sum_squares_at_once(struct stepper *s, struct comm *comm, str
 static enum status sum_squares_in_turn(struct stepper *s, struct error *err)
 {
 	const struct ops *ops = s->back.ops;
-	double own = 0, *all = calloc(s->comm->size, sizeof(*all));
+	struct comm *shards = comm_shards(s->comm);
+	double own = 0, *all = calloc(shards->size, sizeof(*all));
 	enum status st = STATUS_OK;
 
 	if (!all)
-		return error_errno(err, ENOMEM, "the norms of %u ranks", s->comm->size);
-	for (unsigned r = 0; r < s->comm->size && !st; r++) {
-		if (r == s->comm->rank)
+		return error_errno(err, ENOMEM, "the norms of %u ranks", shards->size);
+	for (unsigned r = 0; r < shards->size && !st; r++) {
+		if (r == shards->rank)
 			st = optimiser_squares(&s->back, &s->model->params, sum_at(s, SUM_SQUARES), err);
 		if (!st)
 			st = ops->get(&s->back, squares_of(s), &own, err);
 		if (!st)
-			st = s->comm->ops->gather(s->comm, &own, sizeof(own), all, err);
+			st = shards->ops->gather(shards, &own, sizeof(own), all, err);
 		if (!st)
 			st = ops->put(&s->back, squares_of(s), &all[r], err);
 	}
@@ -339,7 +342,7 @@ static enum status sum_squares(struct stepper *s, struct error *err)
 		return sum_squares_at_once(s, s->model->split.comm, err);
 	if (!p->border || !s->comm)
 		return optimiser_squares(&s->back, p, sum_at(s, SUM_SQUARES), err);
-	return s->each_pack ? sum_squares_in_turn(s, err) : sum_squares_at_once(s, s->comm, err);
+	return s->each_pack ? sum_squares_in_turn(s, err) : sum_squares_at_once(s, comm_shards(s->comm), err);
 }
 
 /* Step number `step` (from 1) of the optimizer. */
