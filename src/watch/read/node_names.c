@@ -185,6 +185,12 @@ static bool take(void *arg, const char *line, size_t size)
 	return true;
 }
 
+/* The host's source has named the node, to which the reason for absent pods belongs. */
+static bool knows_node(const struct node *n)
+{
+	return n->state.of_scope[METRIC_SCOPE_NODE] > 0;
+}
+
 /* What is due: jobs, then pods, then a process. False: nothing. */
 static bool choose_question(struct node *n, uint64_t now_ns)
 {
@@ -192,7 +198,7 @@ static bool choose_question(struct node *n, uint64_t now_ns)
 		n->question = ASKED_JOBS;
 		return true;
 	}
-	if (now_ns >= n->pods_ns) {
+	if (now_ns >= n->pods_ns && knows_node(n)) {
 		n->pods_ns = now_ns + PODS_EVERY_NS;
 		if (n->pods || pods_socket()) {
 			n->question = ASKED_PODS;
@@ -232,8 +238,10 @@ void names_turn(struct node *n, uint64_t now_ns)
 		if (n->question == ASKED_JOBS)
 			n->jobs_ns = now_ns + AGAIN_NS;
 		else if (n->question == ASKED_PODS)
-			n->pods_ns = now_ns + AGAIN_NS;
-		next_question(n); /* this process is not asked about again */
+			n->pods_ns =
+				now_ns +
+				PODS_EVERY_NS; /* the machine is busy: the question has a limit of its own */
+		next_question(n);	       /* this process is not asked about again */
 		reader_child_stop(c);
 	}
 	if (c->stuck || c->limit_ns || !choose_question(n, now_ns))
