@@ -44,6 +44,7 @@ if [ $tests = yes ]; then
 	for extra in kernel_cases time_engine sdpa_cases pairs_peer gradients busy launches nccl_assume libpairs.so; do
 		[ ! -e "$build/tests/gpu/$extra" ] || { cp "$build/tests/gpu/$extra" "$dir/" && set -- "$@" "$dir/$extra"; }
 	done
+	[ ! -e "$build/tests/load/stub_server" ] || { cp "$build/tests/load/stub_server" "$dir/" && set -- "$@" "$dir/stub_server"; } # what load is measured with
 fi
 for object; do strip --strip-unneeded "$object" 2> /dev/null || true; done
 cp "$source/LICENSE" "$dir/"

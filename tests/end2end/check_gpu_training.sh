@@ -24,7 +24,9 @@ ok "rates are compared" grep -qE '^FP8 / BF16: [0-9]+\.[0-9]+ \(' out/steps.txt
 ok "losses of offload are those without" grep -q 'lora-full beside lora-offload: losses of 5 steps within 0$' out/steps.txt
 ok "models and rows of the check are gone" sh -c '! [ -e out/shapes ] && ! [ -e out/rows.jsonl ]'
 if mpirun --version 2> /dev/null | grep -q 'Open MPI\|OpenRTE'; then
-	ok "two ranks run" checked two zero
+	ok "two ranks run" checked two zero tensor
+	for kind in lora full; do ok "tensor parallel is compared, $kind" grep -q "tensor-one-$kind beside tensor-two-$kind: losses of 4 steps within" two/steps.txt; done
+	ok "so is its rate" grep -qE '^tensor parallel / data parallel, equal tokens: [0-9]' two/steps.txt
 	for stage in 0 1 2 3; do ok "zero_stage: $stage is compared" grep -q "zero-one beside zero-$stage: losses of 4 steps within" two/steps.txt; done
 fi
 ok "a shape that is none fails" sh -c '! MIDDLE=none "$0" bad low > said 2>&1' "$root/tools/check-gpu-training"
