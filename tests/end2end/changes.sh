@@ -62,17 +62,18 @@ ok "the finding is that case's" judged 0 two fail ecc
 ok "not the next one's" sh -c '! grep "^1," two/results.csv | grep -q "\"fail\""'
 ok "a reading stands between the two" says '"type":"health","when":"between"' two/journal.jsonl
 
-# NVML stops to answer in the sampler. The cases are as long as telemetry needs to show it.
+# NVML stops to answer in the sampler. The fake driver's waits make the cases as long as telemetry needs to show it, whatever the machine is.
 cat > dark.yaml << LIST
 name: dark
 cases:
   - {probe: dispatch, target: gpu0, phases: burst, require: measured, seconds: 1s, options: {what: launch}}
-  - {probe: dispatch, target: gpu0, phases: burst, require: measured, seconds: 4s, options: {what: graph}}
-  - {probe: dispatch, target: gpu0, phases: burst, require: measured, seconds: 4s, options: {what: graph, nodes: 10}}
+  - {probe: dispatch, target: gpu0, phases: burst, require: measured, seconds: 1s, options: {what: graph}}
+  - {probe: dispatch, target: gpu0, phases: burst, require: measured, seconds: 1s, options: {what: graph, nodes: 10}}
 LIST
-sed 's/seconds: [14]s/seconds: 8s/' dark.yaml > long.yaml # a burst takes less of it
-"$assay" check --suite long.yaml --out lit > out 2> err
+sed 's/seconds: 1s/seconds: 2s/' dark.yaml > long.yaml
+FAKE_CUDA_WAIT_MS=4 "$assay" check --suite long.yaml --out lit > out 2> err
 ok "between cases it reads every five seconds" says '"type":"health","when":"between"' lit/journal.jsonl
+export FAKE_CUDA_WAIT_MS=1
 FAKE_NVML_IN=__sample FAKE_NVML_AFTER=0.2 FAKE_NVML_LOST=0 "$assay" check --suite dark.yaml --out dark > out 2> err
 code=$?
 ok "NVML alone silent is inconclusive" [ "$code" = 2 ]
@@ -97,6 +98,7 @@ for answer in cuInit=803 cuMemAlloc_v2=2 cuDevicePrimaryCtxRetain=46; do
 	ok "but why CUDA could not be asked" reason "kept.$answer" "CUDA could not be queried: ${answer%=*} answers ${answer#*=}"
 	ok "its later cases run" says '"type":"end","case":1,"ending":"done"' "kept.$answer/journal.jsonl"
 done
+unset FAKE_CUDA_WAIT_MS
 FAKE_NVML_IN=__sample FAKE_NVML_CRASH=count "$assay" $gemm --out unheard > out 2> err
 ok "a sampler that dies before a word leaves a GPU's case unknown" [ $? = 2 ]
 ok "as telemetry_lost" judged 0 unheard unknown telemetry_lost

@@ -257,6 +257,10 @@ bool fake_stuck(int device)
 
 void fake_await(int device)
 {
+	const char *ms = getenv("FAKE_CUDA_WAIT_MS");
+
+	if (ms)
+		usleep(1000 * (useconds_t)strtoul(ms, NULL, 10));
 	while (fake_stuck(device))
 		usleep(2000);
 }

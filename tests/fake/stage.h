@@ -22,6 +22,8 @@
  *
  * FAKE_CUDA_IN=WORD makes the words count in processes alone that have WORD on their command line ("__facts").
  *
+ * FAKE_CUDA_WAIT_MS=N makes each wait of the host for a device take so long.
+ *
  * A pair may be "A>*" or "*>B", and several stand with a plus between: slow=1>*:0.5+*>1:0.5. The words are
  * read anew at each call; when they change, all counts and what stuck are forgotten.
  */
