@@ -29,58 +29,59 @@ static bool on_gpu(const struct train *t)
 	return t->config.training.device == CONFIG_DEVICE_GPU;
 }
 
-static enum status open_group(struct comm **out, struct train *t, unsigned first, unsigned stride,
-			      unsigned count, struct error *err)
+static enum status open_group(struct comm **out, struct train *t, const struct comm_members *members,
+			      struct error *err)
 {
-	const struct comm_members members = {.first = first, .stride = stride, .count = count, .alike = true};
-
-	return on_gpu(t) ? comm_nccl_group(out, t->comm, &members, err)
-			 : comm_mpi_group(out, t->comm, &members, err);
+	return on_gpu(t) ? comm_nccl_group(out, t->comm, members, err)
+			 : comm_mpi_group(out, t->comm, members, err);
 }
 
 /* The groups of a data x shard mesh. */
 static enum status open_shard_groups(struct train *t, struct error *err)
 {
 	struct comm *shards = NULL, *copies = NULL;
+	struct comm_members share, divide;
 	struct mesh m;
 	enum status st = mesh_of(&m, &t->config, err);
 
 	if (st || !mesh_is_hybrid(&m))
 		return st;
-	st = open_group(&shards, t, m.copy * m.shard, 1, m.shard, err);
+	share = (struct comm_members){
+		.first = m.copy * m.shard, .stride = 1, .count = m.shard, .alike = true};
+	divide = (struct comm_members){
+		.first = m.shard_rank, .stride = m.shard, .count = m.size / m.shard, .alike = true};
+	st = open_group(&shards, t, &share, err);
 	if (!st)
-		st = open_group(&copies, t, m.shard_rank, m.shard, m.size / m.shard, err);
+		st = open_group(&copies, t, &divide, err);
 	if (st && shards)
 		shards->ops->close(shards);
 	return st ? st : comm_hybrid_open(&t->comm, t->comm, shards, copies, err);
 }
 
-/* The ranks of each axis of the mesh. */
-static enum status open_groups(struct train *t, struct error *err)
+/* The groups of a tensor x data mesh. */
+static enum status open_tensor_groups(struct train *t, struct error *err)
 {
-	enum status (*const open)(struct comm **, struct comm *, const struct comm_members *,
-				  struct error *) = on_gpu(t) ? comm_nccl_group : comm_mpi_group;
+	struct comm_members share, divide;
 	struct mesh m;
 	enum status st = mesh_of(&m, &t->config, err);
-	const struct comm_members share = {.first = m.rank * m.tensor, .stride = 1, .count = m.tensor};
-	const struct comm_members divide = {.first = m.tensor_rank, .stride = m.tensor, .count = m.size};
 
 	if (st || m.tensor <= 1)
 		return st;
-	st = open(&t->tensor_comm, t->comm, &share, err);
-	return st || m.size <= 1 ? st : open(&t->data_comm, t->comm, &divide, err);
+	share = (struct comm_members){.first = m.rank * m.tensor, .stride = 1, .count = m.tensor};
+	divide = (struct comm_members){.first = m.tensor_rank, .stride = m.tensor, .count = m.size};
+	st = open_group(&t->tensor_comm, t, &share, err);
+	return st || m.size <= 1 ? st : open_group(&t->data_comm, t, &divide, err);
 }
 
 enum status run_comm_open(struct train *t, struct error *err)
 {
 	struct team *team = t->job->team;
-
 	enum status st;
 
 	if (!team)
 		return STATUS_OK;
 	st = on_gpu(t) ? comm_nccl_open(&t->comm, team, err) : comm_mpi_open(&t->comm, team, err);
-	return st || on_gpu(t) ? st : open_groups(t, err);
+	return st || on_gpu(t) ? st : open_tensor_groups(t, err);
 }
 
 enum status run_comm_device(struct train *t, struct error *err)
@@ -93,7 +94,7 @@ enum status run_comm_device(struct train *t, struct error *err)
 	if (on_gpu(t))
 		st = comm_nccl_device(t->comm, &t->stepper.back, err);
 	if (!st && on_gpu(t))
-		st = open_groups(t, err);
+		st = open_tensor_groups(t, err);
 	if (!st)
 		st = open_shard_groups(t, err);
 	return st ? st : planted_put(t->comm, err);
