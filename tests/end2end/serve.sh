@@ -29,7 +29,7 @@ up() {
 	start "$@"
 	tries has_url || { cat serve.err; return 1; }
 	url=$(sed -n 's/^API and chat page: //p' serve.out)
-	tries is_ready
+	tries is_ready || { cat serve.out serve.err; curl -sv --max-time 5 "$url/ready"; return 1; }
 }
 empty() { ! pgrep -s "$server" > /dev/null; }
 # gone CODE: the server has ended with this exit code, and nothing is left of it
@@ -214,14 +214,15 @@ ok "a stream has begun" says '"text":"' stream
 ok "and ends with it" says '^data: {"error":.*"code":"deadline"' stream
 ok "nothing goes on" tries metric_is assay_requests_running 0
 ok "and it ends" down
-if grep -q '^0\{31\}1 ' /proc/net/if_inet6 2> /dev/null; then
+# An address alone is not enough: a sandbox may have ::1 and drop what is sent to it. Port 1 has no server, so it refuses.
+if curl -sv --max-time 5 'http://[::1]:1/' 2>&1 | grep -q 'Connection refused'; then
 	ok "an address of IPv6" up --host ::1
 	ok "is in brackets in the URL" says '^API and chat page: http://\[::1\]:[0-9]*$' serve.out
 	ok "and in the command" says '^curl http://\[::1\]:[0-9]*/v1' serve.out
 	ok "it answers there" is 200 /v1/completions "$hello"
 	ok "and ends" down
 else
-	echo "# this machine has no address ::1"
+	echo "# this machine cannot connect to ::1"
 fi
 ok "a server to drain" up
 ok "has a stream" stream 1000

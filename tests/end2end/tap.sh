@@ -3,6 +3,10 @@ n=0 fail=0
 # No choices of the user's other runs are taken, and none of a test's are kept for them: a test of the cache names a folder of its own.
 XDG_CACHE_HOME=/dev/null/assay
 export XDG_CACHE_HOME
+# The servers of a test are on this machine. A proxy that the user's environment names is not asked for them.
+no_proxy=localhost,127.0.0.1,::1${no_proxy:+,$no_proxy}
+NO_PROXY=$no_proxy
+export no_proxy NO_PROXY
 # scratch: to a folder of the test's own, $tmp, which goes when the test ends
 scratch() {
 	tmp=$(mktemp -d) || exit 1
@@ -19,6 +23,7 @@ ok() {
 	else
 		echo "not ok $n - $name"
 		sed 's/^/# /' ok.out out err 2> /dev/null
+		tail -n 20 ok.out err >&2 2> /dev/null # Meson shows this beside the name of a test that failed
 		fail=1
 	fi
 }
