@@ -89,7 +89,8 @@ static const struct opt training_rows[] = {
 	ROW(per_device_eval_batch_size, .preset = "1", .min = 1, .max = 65536,
 	    .help = "sequences per micro-batch of an evaluation"),
 	ROW(gradient_accumulation_steps, .preset = "1", .min = 1, .max = 65536,
-	    .help = "micro-batches per step, of each rank"),
+	    .help = "micro-batches per step, of each rank. With 1, full fine-tuning of a model with a head of its "
+		    "own on one rank needs less memory: activations use the gradient's memory"),
 	ROW(global_batch_size, .preset = "0", .min = 0, .max = 1e9,
 	    .help = "sequences per step of all ranks together, which sets gradient_accumulation_steps; 0: as the "
 		    "other settings and the number of ranks give"),
