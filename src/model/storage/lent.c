@@ -49,7 +49,7 @@ size_t lent_lead(const struct saved *s, const struct params *p, size_t scratch)
 	return lead;
 }
 
-/* Where the matrices end that are read while a part is written. */
+/* End of the matrices that a pass reads while it writes the part. */
 static uintptr_t end_of_read(const struct saved *s, int64_t part)
 {
 	const struct mat *dx = &s->dx;

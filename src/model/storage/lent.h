@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of the gradient that passes use before the gradient is written. If a step has one micro-batch, the
- * backward pass writes the gradient of the head first, then of each layer from the last to the first, and of
- * the embedding at the end. Until then it lends its memory:
+ * Memory of the gradient that passes use before the gradient is written, if a step has one micro-batch. The
+ * backward pass first writes the gradient of norm and head. Layers follow, from the last to the first, and
+ * then the embedding:
  *
  *     pass      | dx | scratch matrices      | saved by layer 0, 1, .. | output |
  *     gradient  | lead | embedding           | layer 0 | layer 1 | ..              | norm | head |
@@ -17,13 +17,14 @@
 struct pass;
 struct saved;
 struct lent {
-	/* Set by the caller. Where a pass saves matrices; everything else is in back->arena, in front of
-	 * them. NULL: nothing is lent, and all is in back->arena. */
+	/* Set by the caller. Memory of the saved matrices. All other matrices of a pass are in back->arena,
+	 * which then ends where this begins. NULL: nothing is lent, and back->arena has all matrices. */
 	struct arena *saved;
-	size_t elements; /* of the gradient, from its begin on: passes overwrite them */
-	/* Parts of the gradient: the embedding's is 0, layer i's is i + 1, that of norm and head is the last.
-	 * end[part]: bytes of `saved` that hold what is read while that part is written. */
-	size_t *begin, *end; /* [layers + 2]; begin: the first element */
+	size_t elements; /* set by the caller: passes overwrite so many elements, from the first one on */
+	/* Parts of the gradient: 0 is the embedding, i + 1 is layer i, the last one is norm and head.
+	 * begin[part]: its first element. end[part]: while the part is written, the pass reads so many bytes
+	 * of `saved`. */
+	size_t *begin, *end; /* [layers + 2] */
 	int64_t layers;
 };
 

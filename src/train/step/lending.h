@@ -8,7 +8,7 @@
 #include "model/model.h"
 #include "train/config/config.h"
 
-/* Bytes of a pass: of its saved matrices, and of everything else, which lies in front of them. */
+/* Bytes of a pass. Saved matrices lie behind all others. */
 struct pass_room {
 	size_t scratch, saved;
 	size_t kind[MEM_KINDS]; /* of scratch */
@@ -17,7 +17,7 @@ struct pass_room {
 struct lending {
 	bool on;	 /* if not, the rest is 0 */
 	size_t lead;	 /* bytes in front of the gradient */
-	size_t elements; /* of the gradient, that a training pass overwrites */
+	size_t elements; /* a training pass overwrites so many of the gradient (struct lent) */
 	size_t shared;	 /* bytes of the larger pass that lie in the gradient's memory */
 	struct pass_room trained, evaluated;
 	/* The back end's arena: within a pass it has that pass's scratch, and between passes all of lead and
