@@ -20,7 +20,8 @@ void ladder_job_dir(const struct ladder *l, unsigned round, enum rung_id id, cha
 		snprintf(out, PATH_MAX + 96, "%s/jobs/round-%u-%s", l->dir, round + 1, rung_list[id].word);
 }
 
-void ladder_command(const struct ladder *l, unsigned round, enum rung_id id, struct stage_command *k)
+/* The command of a job. */
+static void job_command(const struct ladder *l, unsigned round, enum rung_id id, struct stage_command *k)
 {
 	char dir[PATH_MAX + 96];
 
@@ -161,7 +162,7 @@ static void run_job(struct ladder *l, unsigned round, enum rung_id id)
 	const double began_s = clock_now_s();
 
 	*job = (struct ladder_job){.v = nothing()};
-	ladder_command(l, round, id, &k);
+	job_command(l, round, id, &k);
 	if (prepare(l, round, id, dir, &err) || stage_child_start(&child, &k, dir, NULL, &err)) {
 		job->code = EXIT_INCONCLUSIVE;
 		text_copy(job->why, sizeof(job->why), err.text);

@@ -127,8 +127,6 @@ enum status ladder_write_inputs(struct ladder *l, struct error *err);
 void ladder_run(struct ladder *l);
 /* The folder of a job below l->dir. */
 void ladder_job_dir(const struct ladder *l, unsigned round, enum rung_id id, char out[PATH_MAX + 96]);
-/* The command of a job. */
-void ladder_command(const struct ladder *l, unsigned round, enum rung_id id, struct stage_command *k);
 
 /* -- journal.c -- */
 enum status ladder_journal_begin(const struct ladder *l, struct error *err);
