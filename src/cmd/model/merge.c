@@ -2,7 +2,6 @@
 /* assay merge: writes a base model and an adapter as one model folder. */
 #include <inttypes.h>
 #include "cmd/command.h"
-#include "cmd/shared/judged.h"
 #include "cmd/model/model_files.h"
 #include "cmd/shared/show.h"
 #include "model/files/merge_adapter.h"
@@ -71,7 +70,7 @@ static int run(const struct command_context *c, const void *opts_)
 	st = merge(&files, o, &err);
 	model_files_end(&files);
 	if (st)
-		return judged_complain(c, &err);
+		return command_complain(c, &err);
 	text_addf(&line, "%s: %s%s%s\n", o->out, o->base, o->adapter ? " with " : "",
 		  o->adapter ? o->adapter : "");
 	show_text(&line, UTF8_KEEP_NOTHING);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay quantize: writes a model whose linear layers are in 4 bits. */
 #include "cmd/command.h"
-#include "cmd/shared/judged.h"
 #include "cmd/model/model_files.h"
 #include "cmd/shared/show.h"
 #include "model/files/merge_adapter.h"
@@ -81,7 +80,7 @@ static int run(const struct command_context *c, const void *opts_)
 	st = quantize(&files, o, &err);
 	model_files_end(&files);
 	if (st)
-		return judged_complain(c, &err);
+		return command_complain(c, &err);
 	text_addf(&line, "%s: %s%s%s in %s%s\n", o->out, o->model, o->adapter ? " with " : "",
 		  o->adapter ? o->adapter : "", types[o->to], o->double_quant ? ", double quantization" : "");
 	show_text(&line, UTF8_KEEP_NOTHING);
