@@ -3,7 +3,6 @@
 #include "cmd/command.h"
 #include "cmd/model/model_files.h"
 #include "cmd/shared/show.h"
-#include "model/files/merge_adapter.h"
 
 struct quantize_opts {
 	const char *model, *adapter, *out;
@@ -38,11 +37,6 @@ static const struct opt opts[] = {
 		.max = 1e15, .help = "maximum size of one weights file"),
 };
 
-static bool progress(void *arg, uint64_t done, uint64_t all)
-{
-	return model_files_progress(arg, done, all);
-}
-
 static enum status quantize(struct model_files *files, const struct quantize_opts *o, struct error *err)
 {
 	const struct folder_bnb4 to = {.type = (enum bnb4_type)o->to, .nested = o->double_quant};
@@ -51,21 +45,12 @@ static enum status quantize(struct model_files *files, const struct quantize_opt
 		.dtype = model_files_base_dtype(o->dtype),
 		.bnb4 = &to,
 		.shard_bytes = o->shard,
-		.log = files->context->log,
-		.progress = progress,
-		.arg = files,
 	};
-	struct weights model;
-	enum status st;
 
 	if (!o->model || !o->out)
 		return error_set(err, STATUS_BAD_INPUT, "no %s given: assay quantize MODEL --out DIR",
 				 o->model ? "folder for the result" : "model");
-	st = weights_open(&model, o->model, err);
-	if (!st)
-		st = merge_write(o->out, &model, &mo, err);
-	weights_release(&model);
-	return st;
+	return model_files_write(files, o->model, o->out, &mo, err);
 }
 
 static int run(const struct command_context *c, const void *opts_)
