@@ -151,7 +151,7 @@ void judge_accuracy(const struct comprehensive *s, struct stage_result *r, int c
 	if (code == EXIT_PASS)
 		r->verdict = VERDICT_STAGE_PASSED;
 	else
-		stage_say(r, code == EXIT_FAILED ? VERDICT_STAGE_FAILED : VERDICT_STAGE_INCONCLUSIVE,
+		stage_say(r, stage_verdict_of(code),
 			  code == EXIT_FAILED ? "a precision missed its pass mark"
 					      : "assay eval is inconclusive");
 	if (s->own_model)

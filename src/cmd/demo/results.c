@@ -17,8 +17,7 @@ void judge_text(const struct demo *d, struct stage_result *r, const char *dir, i
 	else if (code == EXIT_PASS)
 		r->verdict = VERDICT_STAGE_PASSED;
 	else
-		stage_say(r, code == EXIT_FAILED ? VERDICT_STAGE_FAILED : VERDICT_STAGE_INCONCLUSIVE,
-			  "exit code %d", code);
+		stage_say(r, stage_verdict_of(code), "exit code %d", code);
 	if (text && code >= 0 && code <= EXIT_INCONCLUSIVE)
 		snprintf(r->headline, sizeof(r->headline), "%.*s", (int)strcspn(text, "\n"), text);
 	free(text);
@@ -231,8 +230,7 @@ void judge_prove(const struct demo *d, struct stage_result *r, const char *dir, 
 	if (code == EXIT_PASS)
 		r->verdict = VERDICT_STAGE_PASSED;
 	else
-		stage_say(r, code == EXIT_FAILED ? VERDICT_STAGE_FAILED : VERDICT_STAGE_INCONCLUSIVE, "%s",
-			  stage_json_text(summary, "verdict"));
+		stage_say(r, stage_verdict_of(code), "%s", stage_json_text(summary, "verdict"));
 	json_array_foreach(json_object_get(summary, "stages"), i, stage)
 	{
 		if (json_is_true(json_object_get(stage, "asked")))

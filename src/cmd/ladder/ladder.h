@@ -112,6 +112,9 @@ struct ladder {
 /* -- config.c: configurations -- */
 /* Makes the configuration below all rungs: of CONFIG, or of a made model and made rows. */
 enum status ladder_base(struct ladder *l, struct error *err);
+/* Writes a text as a file of the ladder's folder. */
+enum status ladder_write_text(const struct ladder *l, const char *name, const struct text *t,
+			      struct error *err);
 /* Reads DIR/base.yaml of a ladder that goes on. */
 enum status ladder_base_again(struct ladder *l, struct error *err);
 /* Appends the configuration of a job. BAD_INPUT: the configuration's checks refuse it. */

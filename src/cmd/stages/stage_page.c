@@ -63,3 +63,9 @@ void stage_page_messages(struct text *out, const char *dir)
 	}
 	free(text);
 }
+
+void stage_page_cell(struct text *out, const char *s)
+{
+	for (; *s; s++)
+		text_addf(out, *s == '|' ? "\\%c" : "%c", *s == '\n' ? ' ' : *s);
+}

@@ -28,6 +28,13 @@ const char *stage_verdict_class(enum stage_verdict verdict)
 	return classes[verdict];
 }
 
+enum stage_verdict stage_verdict_of(int code)
+{
+	return code == EXIT_PASS     ? VERDICT_STAGE_PASSED
+	       : code == EXIT_FAILED ? VERDICT_STAGE_FAILED
+				     : VERDICT_STAGE_INCONCLUSIVE;
+}
+
 void stage_figure(struct stage_result *r, const char *name, double value, const char *unit, const char *note)
 {
 	json_t *one;
@@ -192,8 +199,7 @@ void stage_take_run(struct stage_result *r, const char *dir, const json_t *resul
 	else if (code == EXIT_PASS)
 		r->verdict = VERDICT_STAGE_PASSED;
 	else
-		stage_say(r, code == EXIT_FAILED ? VERDICT_STAGE_FAILED : VERDICT_STAGE_INCONCLUSIVE, "%s",
-			  why);
+		stage_say(r, stage_verdict_of(code), "%s", why);
 }
 
 static void add_load_figures(struct stage_result *r, const json_t *load)

@@ -19,6 +19,8 @@ enum stage_verdict { STAGE_VERDICTS(X) };
 #undef X
 const char *stage_verdict_word(enum stage_verdict verdict);
 const char *stage_verdict_class(enum stage_verdict verdict);
+/* The verdict of a command whose exit code is 0, 1 or 2. */
+enum stage_verdict stage_verdict_of(int code);
 
 struct stage_result {
 	bool asked; /* by the user's list, or everything */
