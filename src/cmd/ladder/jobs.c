@@ -8,6 +8,7 @@
 #include "cmd/ladder/ladder.h"
 #include "core/clock.h"
 #include "core/file/file.h"
+#include "core/json/member.h"
 
 /* A job gets the whole ladder's time and this on top; it is for a hang of the job itself. */
 enum { LIMIT_MORE_S = 900, LOOK_NS = 20000000, LIVE_NS = 1000000000 };
@@ -50,17 +51,17 @@ static struct ladder_values values_of(const char *run)
 	const json_t *from = stage_job_values(results);
 	struct ladder_values v = nothing();
 
-	v.tokens_per_s = stage_json_number(from, "tokens_per_s");
-	v.step_s = stage_json_number(from, "step_s");
-	v.half_width_share = stage_json_number(from, "half_width_share");
-	v.memory_bytes = stage_json_number(from, "memory_bytes");
-	v.sm_active_share = stage_json_number(from, "sm_active_share");
-	v.tensor_active_share = stage_json_number(from, "tensor_active_share");
-	v.power_w = stage_json_number(from, "power_integral_w");
-	v.mfu = stage_json_number(from, "mfu");
-	v.loss_first = stage_json_number(from, "eval_loss_first");
-	v.loss_last = stage_json_number(from, "eval_loss");
-	v.steady_steps = stage_json_number(from, "steady_steps");
+	v.tokens_per_s = json_member_number(from, "tokens_per_s");
+	v.step_s = json_member_number(from, "step_s");
+	v.half_width_share = json_member_number(from, "half_width_share");
+	v.memory_bytes = json_member_number(from, "memory_bytes");
+	v.sm_active_share = json_member_number(from, "sm_active_share");
+	v.tensor_active_share = json_member_number(from, "tensor_active_share");
+	v.power_w = json_member_number(from, "power_integral_w");
+	v.mfu = json_member_number(from, "mfu");
+	v.loss_first = json_member_number(from, "eval_loss_first");
+	v.loss_last = json_member_number(from, "eval_loss");
+	v.steady_steps = json_member_number(from, "steady_steps");
 	json_decref(results);
 	return v;
 }

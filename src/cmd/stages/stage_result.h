@@ -47,10 +47,6 @@ json_t *stage_read_json(const char *dir, const char *name);
 /* Reads a text file of a stage's folder, at most 16 MiB. NULL: there is none. The caller frees it. */
 char *stage_read_text(const char *dir, const char *name, size_t *size);
 
-/* A member of an object: "" or NaN if it has none. */
-const char *stage_json_text(const json_t *object, const char *name);
-double stage_json_number(const json_t *object, const char *name);
-
 /* The verdict of a command that leaves a run directory: its exit code, with its own words. `results`: its
  * results.json, or NULL. */
 void stage_take_run(struct stage_result *r, const char *dir, const json_t *results, int code);
