@@ -54,6 +54,7 @@ static const struct opt lora_rows[] = {
 };
 #undef ROW
 
+/* A resumed run may change the settings with no_key: they divide the work, and do not change what it is. */
 #define ROW(field, ...) OPT_ROW(struct config_training, field, .name = #field, __VA_ARGS__)
 static const struct opt training_rows[] = {
 	ROW(device, .preset = "auto", .choices = devices,
@@ -93,7 +94,7 @@ static const struct opt training_rows[] = {
 	ROW(global_batch_size, .preset = "0", .min = 0, .max = 1e9,
 	    .help = "sequences per step of all ranks together, which sets gradient_accumulation_steps; 0: as the "
 		    "other settings and the number of ranks give"),
-	ROW(gpus, .preset = "1", .min = 0, .max = 1024,
+	ROW(gpus, .no_key = true, .preset = "1", .min = 0, .max = 1024,
 	    .help = "GPUs of this node that assay train uses, one rank each; 0: all. Launched ranks use one each, "
 		    "whatever this says"),
 	ROW(bucket_cap_mb, .preset = "64", .min = 0.001, .max = 1e6,
@@ -136,7 +137,7 @@ static const struct opt training_rows[] = {
 	    .help = "full fine-tuning on a GPU: weights that the optimizer changes. fp32 keeps a float32 copy. split keeps "
 		    "the BF16 weights and the 16 bits that float32 has in addition. none keeps only the BF16 weights and "
 		    "rounds them stochastically. Gradients are BF16 with split and none"),
-	ROW(offload, .preset = "none", .choices = offloads,
+	ROW(offload, .no_key = true, .preset = "none", .choices = offloads,
 	    .help = "full fine-tuning. optimizer: moments, and weights that GEMMs do not read, are in pinned host memory, and "
 		    "pass through the GPU in buckets of bucket_cap_mb. With max_grad_norm: 0 on one rank, a layer is updated "
 		    "as soon as its gradient is complete"),
@@ -174,13 +175,13 @@ static const struct opt training_rows[] = {
 	ROW(tensorboard, .preset = "true", .help = "write TensorBoard event files"),
 	ROW(seed, .preset = "42",
 	    .help = "seed of the adapters' initial values, the order of rows and dropout"),
-	ROW(zero_stage, .preset = "0", .min = 0, .max = 3,
+	ROW(zero_stage, .no_key = true, .preset = "0", .min = 0, .max = 3,
 	    .help = "what several ranks divide, as in DeepSpeed. 0: nothing. 1: the optimizer's states. 2: also the "
 		    "gradient. 3: also the weights. Adapters and their gradient are small and stay whole"),
-	ROW(dp_shard_size, .preset = "0", .min = 0, .max = 4096,
+	ROW(dp_shard_size, .no_key = true, .preset = "0", .min = 0, .max = 4096,
 	    .help = "with zero_stage: ranks of a group that divides what zero_stage says (hybrid sharding, HSDP). The groups "
 		    "hold copies, so only sums of gradients pass between them. Usually the GPUs of a node. 0: all ranks"),
-	ROW(tensor_parallel_size, .preset = "1", .min = 1, .max = 64,
+	ROW(tensor_parallel_size, .no_key = true, .preset = "1", .min = 1, .max = 64,
 	    .help = "ranks that share one copy of the model: each computes its heads, features and part of the "
 		    "vocabulary. The number of ranks is a multiple of it. Not with zero_stage"),
 };
