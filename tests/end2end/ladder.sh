@@ -128,7 +128,7 @@ ok "with its model, adapter and rows" eval 'c=mine/jobs/round-1-packing/config.y
 ok "whose held-out rows are those of training, which is said" says "names no held-out rows, so these are rows of the training set" mine/SUMMARY.md
 ok "its rows are tokenized once" says "cache_dir: .*/mine/rows" mine/base.yaml
 sed 's/^lora:.*//; s/^training:/training:\n  full_finetuning: true/' mine.yaml > whole.yaml
-ok "without adapters nothing is fused" eval 'on_gpu ladder --plan whole.yaml && says "^ 4  fused *skipped: the configuration trains all weights" out'
+ok "without adapters nothing is fused" eval 'on_gpu ladder --plan whole.yaml && says "^ 4  fused *skipped: only the kernels of adapters can be fused, and this configuration trains all weights" out'
 sed 's/{r: 8}/{r: 8, dropout: 0.1}/' mine.yaml > dropped.yaml
 ok "nor with dropout" eval 'on_gpu ladder --plan dropped.yaml && says "^ 4  fused *skipped: adapters with dropout" out'
 ok "it says which lines to change" eval 'says "  per_device_train_batch_size: 2   # now 1; measured factor 1.3" mine/SUMMARY.md && says "  packing: true   # now false; measured factor 7.69" mine/SUMMARY.md && says "dataloader_num_workers: 1   # now 0" mine/SUMMARY.md'
