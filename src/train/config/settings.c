@@ -56,6 +56,7 @@ static const struct opt lora_rows[] = {
 };
 #undef ROW
 
+/* A resumed run may change the settings with no_key: they divide the work, and do not change what it is. */
 #define ROW(field, ...) OPT_ROW(struct config_training, field, .name = #field, __VA_ARGS__)
 static const struct opt training_rows[] = {
 	ROW(device, .preset = "auto", .choices = devices,
@@ -99,7 +100,7 @@ static const struct opt training_rows[] = {
 	ROW(global_batch_size, .preset = "0", .min = 0, .max = 1e9,
 	    .help = "sequences per step of all ranks together. assay then sets gradient_accumulation_steps "
 		    "accordingly. 0: the number follows from the other settings and the number of ranks"),
-	ROW(gpus, .preset = "1", .min = 0, .max = 1024,
+	ROW(gpus, .no_key = true, .preset = "1", .min = 0, .max = 1024,
 	    .help = "number of GPUs of this node to train on, with one rank each. 0: all. With assay launch each "
 		    "rank uses one GPU, and this setting has no effect"),
 	ROW(bucket_cap_mb, .preset = "64", .min = 0.001, .max = 1e6,
@@ -144,7 +145,7 @@ static const struct opt training_rows[] = {
 	    .help = "full fine-tuning on a GPU: the weights that the optimizer updates. fp32: a float32 copy. "
 		    "split: the BF16 weights and the 16 more bits that float32 has. none: only the BF16 weights, "
 		    "with stochastic rounding. With split and none, gradients are in BF16"),
-	ROW(offload, .preset = "none", .choices = offloads,
+	ROW(offload, .no_key = true, .preset = "none", .choices = offloads,
 	    .help = "full fine-tuning. optimizer: keep the moments, and the weights that GEMMs do not read, in "
 		    "pinned host memory. They pass through the GPU in buckets of bucket_cap_mb. On one rank with "
 		    "max_grad_norm: 0, a layer is updated as soon as its gradient is complete"),
@@ -185,15 +186,15 @@ static const struct opt training_rows[] = {
 	ROW(tensorboard, .preset = "true", .help = "write TensorBoard event files"),
 	ROW(seed, .preset = "42",
 	    .help = "seed of the adapters' initial values, the order of rows and dropout"),
-	ROW(zero_stage, .preset = "0", .min = 0, .max = 3,
+	ROW(zero_stage, .no_key = true, .preset = "0", .min = 0, .max = 3,
 	    .help = "several ranks: the data that they divide between them, as in DeepSpeed's ZeRO. 0: nothing. "
 		    "1: the optimizer states. 2: also the gradient. 3: also the weights. Adapters and their "
 		    "gradient are small, so each rank keeps them whole"),
-	ROW(dp_shard_size, .preset = "0", .min = 0, .max = 4096,
+	ROW(dp_shard_size, .no_key = true, .preset = "0", .min = 0, .max = 4096,
 	    .help = "with zero_stage: number of ranks in a group that divides the data (hybrid sharding, HSDP). "
 		    "Each group holds a whole copy, so only sums of gradients pass between groups. Usually the "
 		    "number of GPUs of a node. 0: all ranks form one group"),
-	ROW(tensor_parallel_size, .preset = "1", .min = 1, .max = 64,
+	ROW(tensor_parallel_size, .no_key = true, .preset = "1", .min = 1, .max = 64,
 	    .help = "number of ranks that share one copy of the model. Each rank computes its own heads, "
 		    "features and part of the vocabulary. The number of all ranks must be a multiple of this "
 		    "number. Not together with zero_stage"),
