@@ -166,7 +166,7 @@ ok "a length beside CONFIG" expect 64 ladder mine.yaml --length 128
 ok "a folder in use" eval 'expect 64 ladder --out tiny/.. && says "not an empty folder" err'
 ok "a plan as JSON" expect 64 ladder --plan --json
 ok "--resume with another model" eval 'expect 64 ladder --resume all --model tiny && says "leave out CONFIG" err'
-ok "--resume of nothing" eval 'expect 64 ladder --resume nowhere && says "holds no ladder to go on with" err'
+ok "--resume of nothing" eval 'expect 64 ladder --resume nowhere && says "has no ladder to continue" err'
 mkdir strange && echo '{"schema":"other"}' > strange/ladder.jsonl
 ok "--resume of something else" eval 'expect 64 ladder --resume strange && says "not the plan of a ladder" err'
 ok "nothing was left behind" [ ! -e assay-runs ]

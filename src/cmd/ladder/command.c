@@ -69,7 +69,7 @@ static enum status check(const void *opts_, struct error *err)
 	if (o->resume && (o->config || o->model || o->loss_model || o->out || o->plan))
 		st = error_set(
 			err, STATUS_BAD_INPUT,
-			"--resume goes on with the plan in DIR: leave out CONFIG, --model, --loss-model, --out and "
+			"--resume continues the plan in DIR: leave out CONFIG, --model, --loss-model, --out and "
 			"--plan");
 	else if ((o->config != NULL) + (o->model != NULL) + (o->shape != NULL) > 1)
 		st = error_set(err, STATUS_BAD_INPUT,
@@ -218,7 +218,7 @@ static int climb(struct ladder *l, struct error *err)
 	show(l);
 	log_info(l->c->log, LOG_TOPIC_RUN, "report: %s/report.html; summary: %s/SUMMARY.md", l->dir, l->dir);
 	if (l->stopped)
-		log_info(l->c->log, LOG_TOPIC_RUN, "stopped; assay ladder --resume %s goes on", l->dir);
+		log_info(l->c->log, LOG_TOPIC_RUN, "stopped; continue with assay ladder --resume %s", l->dir);
 	return ladder_code(l);
 }
 
