@@ -101,7 +101,7 @@ kill -INT $pid
 wait $pid
 ok "Ctrl-C ends a ladder as inconclusive" [ $? = 2 ]
 ok "with a report of what is there" eval 'in_json broken batch "\"factor\": 1.3," && in_json broken packing "\"verdict\": \"not run\"" && [ -e broken/report.html ]'
-ok "and how to go on" says "assay ladder --resume .*broken goes on" err
+ok "and how to go on" says "continue with assay ladder --resume .*broken" err
 rm how.packing
 printf '{"round": 0, "rung": "load' >> broken/ladder.jsonl
 ok "it goes on" goes_on 0 broken
