@@ -80,7 +80,7 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_check = {
 	.name = "check",
-	.summary = "run a suite, judge the results and write a report: the main command",
+	.summary = "measure this machine, judge the results and write a report (the main command)",
 	.example = "assay check quick   # the report goes to assay-runs/DATE-quick",
 	.help = "Runs every case of the suite, compares each result with its expected range, and explains what keeps "
 		"it below the physical bound. The run directory holds the journal and all reports. "

@@ -308,7 +308,7 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_list_command = {
 	.name = "list",
-	.summary = "list probes, suites, causes, metrics and the expected ranges of cases",
+	.summary = "list probes, suites, causes of verdicts, metrics, and the expected ranges of cases",
 	.example = "assay list expectations --suite quick   # expected range of every case on this machine",
 	.help = "probes, engines: what assay can measure or read.\n"
 		"suites: what assay check can run.\n"

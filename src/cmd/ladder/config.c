@@ -191,7 +191,7 @@ enum status ladder_config(const struct ladder *l, struct text *out, enum rung_id
 static const char *why_not_fused(const struct config *c)
 {
 	if (!c->has_lora)
-		return "the configuration trains all weights, and the kernels of adapters are what is fused";
+		return "only the kernels of adapters can be fused, and this configuration trains all weights";
 	return c->lora.dropout > 0 ? "adapters with dropout are never fused" : NULL;
 }
 

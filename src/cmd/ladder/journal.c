@@ -155,7 +155,7 @@ enum status ladder_journal_read(struct ladder *l, const char *dir, struct error 
 
 	journal_path(path, dir);
 	if (file_read(&text, &size, path, JOURNAL_MOST, &why))
-		return error_set(err, STATUS_BAD_INPUT, "%.300s holds no ladder to go on with: %s", dir,
+		return error_set(err, STATUS_BAD_INPUT, "%.300s has no ladder to continue: %s", dir,
 				 why.text);
 	while (at < size) {
 		const char *end = memchr(text + at, '\n', size - at);

@@ -204,7 +204,10 @@ static void add_lines(struct text *out, const struct ladder *l)
 {
 	if (!*l->plan.given)
 		return;
-	text_addf(out, "\n## What %s lacks\n\n", l->plan.given);
+	text_addf(out,
+		  "\n"
+		  "## Optimizations that %s lacks\n\n",
+		  l->plan.given);
 	if (l->lines.size)
 		text_addf(out, "Change these lines:\n\n```yaml\n%s```\n", text_str(&l->lines));
 	else

@@ -67,8 +67,9 @@ const struct command command_merge = {
 	.name = "merge",
 	.summary = "merge a LoRA adapter into its base model and write one model folder",
 	.example = "assay merge model adapter --out merged",
-	.help = "Adds a LoRA adapter to the weights of its base model and writes a folder that Hugging "
-		"Face programs can load: config.json, safetensors, tokenizer. An adapter of another model is an error.",
+	.help = "Adds a LoRA adapter to the weights of its base model and writes a folder that Hugging Face "
+		"programs can load: config.json, safetensors, tokenizer. If the adapter belongs to another "
+		"model, assay refuses it.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct merge_opts)},
 	.alone = true,
 	.run = run,

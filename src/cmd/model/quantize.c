@@ -25,7 +25,7 @@ static const struct opt opts[] = {
 		.preset = "nf4", .choices = types, .help = "format of the linear layers"),
 	OPT_ROW(struct quantize_opts, double_quant, .name = "double-quant",
 		.also = "bnb-4bit-use-double-quant nested", .preset = "true",
-		.help = "quantize the absmax of the blocks too: 4.13 instead of 4.5 bits per weight"),
+		.help = "quantize the scales (absmax) of the blocks too: 4.13 instead of 4.5 bits per weight"),
 	OPT_ROW(struct quantize_opts, adapter, .name = "adapter", .shown = "DIR",
 		.help = "folder with a LoRA adapter in PEFT format, which is merged first"),
 	OPT_ROW(struct quantize_opts, out, .name = "out", .shown = "DIR",
@@ -75,11 +75,11 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_quantize = {
 	.name = "quantize",
-	.summary = "write a model with linear layers of 4 bits (NF4 or FP4)",
+	.summary = "quantize the linear layers of a model to 4 bits (NF4 or FP4)",
 	.example = "assay quantize model --to nf4 --out model-nf4",
 	.help = "Writes a folder that transformers with bitsandbytes can load, and that assay can train "
-		"adapters on. The linear layers of the decoder become NF4 or FP4 in blocks of 64; embedding, "
-		"norms and head stay. A 7B model takes 5.5 GB instead of 15 GB.",
+		"adapters on. The linear layers of the decoder become NF4 or FP4 in blocks of 64. Embedding, "
+		"norms and head stay unchanged. A 7B model takes 5.5 GB instead of 15 GB.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct quantize_opts)},
 	.alone = true,
 	.run = run,

@@ -404,11 +404,11 @@ const struct command command_rows = {
 	.summary = "convert, split and count training data",
 	.example =
 		"assay rows glaive.json --model Qwen2.5-7B-Instruct --max-length 4096   # rows, tokens, lengths",
-	.help = "Reads conversations (chat JSON Lines, ShareGPT, Glaive v2, bfcl-eval) and reports errors with "
-		"file and line. --out writes them as chat JSON Lines. "
-		"--held-out writes a share of them to a second file, split by function names, so that no function is in both files. "
-		"--model counts tokens exactly as training does; "
-		"targets are the tokens on which the loss is computed.",
+	.help = "Reads conversations (chat JSON Lines, ShareGPT, Glaive v2, bfcl-eval) and reports errors "
+		"with file and line. --out writes them as chat JSON Lines. --held-out writes a share of them "
+		"to a second file, to test the trained model. The split is by function names, so no function "
+		"is in both files. --model counts tokens exactly as training does. Targets are the tokens on "
+		"which the loss is computed.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct rows_opts)},
 	.alone = true,
 	.run = run,

@@ -42,8 +42,8 @@ static const struct opt opts[] = {
 		.help = "record a CUDA graph as its nodes, or as one event with lower overhead"),
 	OPT_ROW(struct profile_opts, counters, .name = "counters", .also = "metrics kernel-name",
 		.shown = "REGEX",
-		.help = "read hardware counters of the kernels whose names match, instead of the timeline; each kernel "
-			"runs alone; . matches all"),
+		.help = "read hardware counters of the kernels whose names match, instead of a timeline. Each kernel "
+			"runs alone. A dot matches all kernels"),
 	OPT_ROW(struct profile_opts, counters_skip, .name = "counters-skip", .also = "launch-skip",
 		.max = 1e15, .help = "number of matching kernels to skip first, in each process"),
 	OPT_ROW(struct profile_opts, counters_count, .name = "counters-count", .also = "launch-count",
@@ -466,15 +466,16 @@ const struct command command_profile = {
 	.name = "profile",
 	.summary = "show where a CUDA program spends its time: kernels, copies, NCCL, idle time by reason",
 	.example = "assay profile -- python3 train.py   # then read PROFILE.md in assay-runs/DATE-profile",
-	.help = "Runs the program unchanged, including its child processes, and records its activity on the GPUs "
-		"with CUPTI activity records and NVTX, which need no special permission. "
-		"The run directory holds PROFILE.md and PROFILE.html. They show the time of each device, idle time by "
-		"reason, NCCL operations, kernels, copies, calls and possible savings. The same figures are in CSV files "
-		"and summary.json. trace.json.gz opens in Perfetto and Holistic Trace Analysis. The journal holds power, "
-		"clocks and GPM counters. "
-		"--counters reads hardware counters of kernels instead; it needs the permission for GPU counters.\n\n"
-		"The exit code is that of the program; 128 plus the signal number after a signal; "
-		"127 if the program does not exist; 2 if the program succeeded but its profile cannot be written.",
+	.help = "Runs the program unchanged, including its child processes, and records its activity on the "
+		"GPUs. It uses CUPTI activity records and NVTX, which need no special permission. The run "
+		"directory holds PROFILE.md and PROFILE.html. They show the time of each device, idle time "
+		"by reason, NCCL operations, kernels, copies, calls and possible savings. The same figures "
+		"are in CSV files and summary.json. trace.json.gz opens in Perfetto and Holistic Trace "
+		"Analysis. The journal holds power, clocks and GPM counters. With --counters, assay reads "
+		"hardware counters of kernels instead. This needs the permission for GPU counters.\n\n"
+		"The exit code is that of the program. After a signal, it is 128 plus the signal number. It "
+		"is 127 if the program does not exist, and 2 if the program succeeded but its profile cannot "
+		"be written.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct profile_opts)},
 	.rest = "-- PROGRAM [WORD...]",
 	.run = run,
