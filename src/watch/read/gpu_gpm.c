@@ -55,7 +55,7 @@ static const char *open_gpm(const struct nvml *n, const struct gpu *g, struct gp
 	return NULL;
 }
 
-/* The first call asks whether the device has GPM. `lacks`: why the driver has none; NULL: it has. */
+/* The first call asks whether the device has GPM. `lacks` is the reason why the driver has none, or NULL. */
 static bool is_open(struct gpu_reader *r, const struct gpu *g, const struct sampled *s, const char *lacks)
 {
 	const struct nvml *n = &r->nvml;
