@@ -435,10 +435,8 @@ static int run(const struct command_context *c, const void *values)
 		st = print(&f, o, &err);
 	else if (!st)
 		st = start_all(&f, o, c, &code, &err);
-	if (st) {
-		log_error(c->log, LOG_TOPIC_RUN, "%s", err.text);
-		code = err.status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
-	}
+	if (st)
+		code = command_complain(c, &err);
 	free(f.env_text);
 	hosts_release(&f.plan.hosts);
 	return code;

@@ -118,7 +118,7 @@ static int probe(const struct command_context *c, const struct probe_opts *o)
 	int code;
 
 	if (read_suite(&s, &running, o, &err))
-		return running_complain(c, &err);
+		return command_complain(c, &err);
 	code = running_do(c, s, &running);
 	suite_free(s);
 	return code;
@@ -134,7 +134,7 @@ static int run(const struct command_context *c, const void *opts_)
 	if (!o->running.resume)
 		return probe(c, o);
 	if (resume_read(&again, c, &command_probe, o->running.resume, &err))
-		return running_complain(c, &err);
+		return command_complain(c, &err);
 	code = probe(c, again.values);
 	resume_release(&again);
 	return code;

@@ -43,13 +43,13 @@ static int run(const struct command_context *c, const void *opts_)
 
 	if (!o->dir) {
 		error_set(&err, STATUS_BAD_INPUT, "no run directory given: assay report DIR");
-		return judged_complain(c, &err);
+		return command_complain(c, &err);
 	}
 	st = show_one_form(o->format, o->json, o->columns, &err);
 	if (!st)
 		st = run_dirs_whole(o->dir, &err);
 	if (st)
-		return judged_complain(c, &err);
+		return command_complain(c, &err);
 	st = judged_read(&judged, o->dir, o->expectations, &site, o->real_names, &err);
 	if (!st)
 		st = show_report(&judged.in, o->json ? REPORT_JSON : (enum report_format)o->format,
@@ -60,7 +60,7 @@ static int run(const struct command_context *c, const void *opts_)
 		st = profile_files_rewrite(&judged.record, judged.machine, &err);
 	if (note.size)
 		log_info(c->log, LOG_TOPIC_RUN, "%.*s", (int)(note.size - 1), text_str(&note));
-	code = st ? judged_complain(c, &err) : judged.judgements.exit_code;
+	code = st ? command_complain(c, &err) : judged.judgements.exit_code;
 	text_release(&note);
 	judged_release(&judged);
 	return code;

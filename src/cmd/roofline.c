@@ -158,7 +158,7 @@ static int run(const struct command_context *c, const void *opts_)
 	if (!st)
 		st = merge(c, &o, dir, prices, &err);
 	if (st) {
-		code = judged_complain(c, &err);
+		code = command_complain(c, &err);
 		if (!o.out && *dir)
 			rmdir(dir); /* only if it is empty */
 	} else {

@@ -131,7 +131,7 @@ static void print(const struct comparison *c, const struct scaled_runs *scaling,
 static int complain(const struct command_context *c, const struct error *err)
 {
 	log_error(c->log, LOG_TOPIC_JUDGE, "%s", err->text);
-	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+	return command_code(err->status);
 }
 
 /* Puts both sides into one list. *before is the number of runs before "--", or of all runs if none follow

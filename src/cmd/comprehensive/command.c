@@ -4,7 +4,6 @@
 #include <time.h>
 #include <unistd.h>
 #include "cmd/comprehensive/comprehensive.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/run_dirs.h"
 #include "cmd/shared/show.h"
 #include "core/clock.h"
@@ -155,7 +154,7 @@ static int perform(struct comprehensive *s, struct error *err)
 	clock_wall_text(s->began, sizeof(s->began));
 	comprehensive_run(s);
 	if (comprehensive_write(s, err))
-		return judged_complain(s->c, err);
+		return command_complain(s->c, err);
 	show(s);
 	log_info(s->c->log, LOG_TOPIC_RUN, "report: %s/index.html; summary: %s/SUMMARY.md", s->dir, s->dir);
 	pack(s);
@@ -172,7 +171,7 @@ static int run(const struct command_context *c, const void *opts_)
 		return EXIT_INCONCLUSIVE;
 	s->c = c;
 	s->o = opts_;
-	code = prepare(s, &err) ? judged_complain(c, &err) : perform(s, &err);
+	code = prepare(s, &err) ? command_complain(c, &err) : perform(s, &err);
 	for (int i = 0; i < STAGE_COUNT; i++)
 		json_decref(s->result[i].figures);
 	free(s);

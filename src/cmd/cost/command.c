@@ -7,7 +7,6 @@
 #include <time.h>
 #include "cmd/command.h"
 #include "cmd/cost/cost.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/run_dirs.h"
 #include "cmd/shared/show.h"
 
@@ -242,7 +241,7 @@ static int run(const struct command_context *c, const void *values)
 		st = read_all(a, p, &o, &err);
 	if (!st)
 		print(a, &o);
-	code = st ? judged_complain(c, &err) : conclude(c, a, &o);
+	code = st ? command_complain(c, &err) : conclude(c, a, &o);
 	for (size_t i = 0; a && i < a->count; i++)
 		cost_report_release(&a->report[i]);
 	prices_free(p);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "cmd/demo/demo.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/run_dirs.h"
 #include "cmd/shared/show.h"
 #include "core/clock.h"
@@ -176,7 +175,7 @@ static int begin(struct demo *d, struct error *err)
 	if (there && !tmux_free(d->c))
 		return EXIT_INCONCLUSIVE;
 	if (prepare(d, err))
-		return judged_complain(d->c, err);
+		return command_complain(d->c, err);
 	if (there)
 		return tmux_start(d);
 	if (start)
@@ -196,7 +195,7 @@ static int run(const struct command_context *c, const void *opts_)
 		return EXIT_INCONCLUSIVE;
 	d->c = c;
 	d->o = opts_;
-	code = check(opts_, &err) ? judged_complain(c, &err) : begin(d, &err);
+	code = check(opts_, &err) ? command_complain(c, &err) : begin(d, &err);
 	for (int i = 0; i < STEP_COUNT; i++)
 		json_decref(d->result[i].figures);
 	free(d);

@@ -284,10 +284,8 @@ static int run(const struct command_context *c, const void *values)
 	if (!st && o->as)
 		show_text(&file, UTF8_KEEP_NOTHING);
 	text_release(&file);
-	if (st) {
-		log_error(c->log, LOG_TOPIC_RUN, "%s", err.text);
-		code = err.status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
-	}
+	if (st)
+		code = command_complain(c, &err);
 	if (f) {
 		deploy_release(&f->deploy);
 		hosts_release(&f->hosts);

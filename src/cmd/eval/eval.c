@@ -2,7 +2,6 @@
 /* assay eval: perplexity and function calls of a model in several precisions. */
 #include <stdlib.h>
 #include "cmd/eval/show.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/show.h"
 #include "cmd/shared/single_process.h"
 
@@ -333,7 +332,7 @@ static int run(const struct command_context *c, const void *opts_)
 		eval_measured_release(&e.measured[i]);
 	eval_windows_release(&e.windows);
 	eval_data_release(&e.data);
-	return st ? judged_complain(c, &err) : code;
+	return st ? command_complain(c, &err) : code;
 }
 
 const struct command command_eval = {

@@ -71,7 +71,7 @@ static int run(const struct command_context *c, const void *opts_)
 		log_error(c->log, LOG_TOPIC_RUN, "%s", err.text);
 	}
 	exporter_release(&x);
-	return !st ? EXIT_PASS : st == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+	return command_code(st);
 }
 
 const struct command command_exporter = {

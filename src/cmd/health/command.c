@@ -301,7 +301,7 @@ static int run(const struct command_context *c, const void *opts_)
 		log_error(c->log, LOG_TOPIC_RUN, "%s", err.text);
 	state_place_close(&r.place);
 	if (st)
-		return st == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+		return command_code(st);
 	return health_exit_code(r.finding.verdict);
 }
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include "cmd/command.h"
 #include "cmd/history/history.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/loaded_runs.h"
 #include "cmd/shared/run_dirs.h"
 #include "cmd/shared/show.h"
@@ -115,7 +114,7 @@ static int run(const struct command_context *c, const void *opts_)
 		st = history_collect(&h, l.run, l.count, o->all, &err);
 	if (!st)
 		st = show(c, o, &h, &err);
-	code = st ? judged_complain(c, &err) : h.exit_code;
+	code = st ? command_complain(c, &err) : h.exit_code;
 	history_release(&h);
 	loaded_runs_release(&l);
 	free((void *)words.word);

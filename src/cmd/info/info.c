@@ -71,7 +71,7 @@ static const struct section *section_of(const char *name)
 static int complain(const struct command_context *c, const struct error *err)
 {
 	log_error(c->log, LOG_TOPIC_MACHINE, "%s", err->text);
-	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+	return command_code(err->status);
 }
 
 /* The part of a machine's facts that --json shows. The caller owns the result. */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "cmd/ladder/ladder.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/run_dirs.h"
 #include "cmd/shared/show.h"
 #include "core/clock.h"
@@ -214,7 +213,7 @@ static int climb(struct ladder *l, struct error *err)
 	ladder_run(l);
 	ladder_judge(l);
 	if (ladder_write(l, err))
-		return judged_complain(l->c, err);
+		return command_complain(l->c, err);
 	show(l);
 	log_info(l->c->log, LOG_TOPIC_RUN, "report: %s/report.html; summary: %s/SUMMARY.md", l->dir, l->dir);
 	if (l->stopped)
@@ -236,7 +235,7 @@ static int run(const struct command_context *c, const void *opts_)
 	st = check(opts_, &err);
 	if (!st)
 		st = l->o->resume ? go_on(l, &err) : begin(l, &err);
-	code = st ? judged_complain(c, &err) : climb(l, &err);
+	code = st ? command_complain(c, &err) : climb(l, &err);
 	config_release(&l->base);
 	text_release(&l->lines);
 	free(l);

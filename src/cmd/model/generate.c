@@ -4,7 +4,6 @@
 #include <math.h>
 #include "cmd/shared/single_process.h"
 #include "cmd/model/generate_rows.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/saved_kernels.h"
 #include "cmd/shared/show.h"
 #include "core/clock.h"
@@ -483,7 +482,7 @@ static int run(const struct command_context *c, const void *opts_)
 	text_release(&g.text);
 	json_decref(g.made_ids);
 	json_decref(g.logprobs);
-	return st ? judged_complain(c, &err) : EXIT_PASS;
+	return st ? command_complain(c, &err) : EXIT_PASS;
 }
 
 const struct command command_generate = {

@@ -2,7 +2,6 @@
 /* assay make-model: writes a model with random weights in the usual file formats. */
 #include <inttypes.h>
 #include "cmd/command.h"
-#include "cmd/shared/judged.h"
 #include "cmd/model/model_files.h"
 #include "cmd/shared/show.h"
 #include "core/file/mapped.h"
@@ -134,7 +133,7 @@ static int run(const struct command_context *c, const void *opts_)
 		st = check(o->out, &err);
 	model_files_end(&m.files);
 	if (st)
-		return judged_complain(c, &err);
+		return command_complain(c, &err);
 	text_addf(&line, "%s: %s, %" PRId64 " parameters, %s\n", o->out, o->shape, shape_parameters(&shape),
 		  o->holes ? "no numbers" : "random numbers");
 	show_text(&line, UTF8_KEEP_NOTHING);

@@ -9,7 +9,6 @@
 
 #include "cmd/model/answer_lines.h"
 #include "cmd/command.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/show.h"
 #include "core/file/file.h"
 #include "core/file/mapped.h"
@@ -381,7 +380,7 @@ static int run(const struct command_context *c, const void *opts_)
 	enum status st = check(o, &err);
 
 	if (!st && o->answers)
-		return (st = judge(o, &err)) ? judged_complain(c, &err) : EXIT_PASS;
+		return (st = judge(o, &err)) ? command_complain(c, &err) : EXIT_PASS;
 	if (!st)
 		st = gather(&g, c, o, &err);
 	if (!st && o->out)
@@ -397,7 +396,7 @@ static int run(const struct command_context *c, const void *opts_)
 		print_counts(counts);
 	json_decref(counts);
 	json_decref(g.rows);
-	return st ? judged_complain(c, &err) : EXIT_PASS;
+	return st ? command_complain(c, &err) : EXIT_PASS;
 }
 
 const struct command command_rows = {

@@ -6,9 +6,9 @@
 #include <regex.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "cmd/command.h"
 #include "cmd/profile/files.h"
 #include "cmd/profile/tracks.h"
-#include "cmd/running/running.h"
 #include "cmd/shared/run_dirs.h"
 #include "cmd/shared/show.h"
 #include "core/file/file.h"
@@ -407,17 +407,17 @@ static int profile(struct profiling *p, struct error *err)
 	int code;
 
 	if (check_wishes(p, err) || find_library(library, err) || make_folders(p, err) || begin_job(p, err))
-		return running_complain(p->c, err);
+		return command_complain(p->c, err);
 	if (start(p, library, err)) {
 		profile_tracks_stop(&p->tracks, p->job);
 		job_end(&p->job, ENDING_DONE, err->status, err->cause, err->text, NULL);
-		running_complain(p->c, err);
+		command_complain(p->c, err);
 		return start_code(err);
 	}
 	follow(p);
 	code = program_code(&p->program);
 	if (conclude(p, err)) {
-		running_complain(p->c, err);
+		command_complain(p->c, err);
 		return code ? code : EXIT_INCONCLUSIVE;
 	}
 	return code;
@@ -448,7 +448,7 @@ static int run(const struct command_context *c, const void *opts_)
 
 	if (!p) {
 		error_errno(&err, ENOMEM, "a profile");
-		return running_complain(c, &err);
+		return command_complain(c, &err);
 	}
 	p->c = c;
 	p->o = opts_;

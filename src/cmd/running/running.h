@@ -70,6 +70,4 @@ struct running_opts {
 
 /* Runs a suite with the given options and returns the program's exit code. The report goes to stdout. */
 int running_do(const struct command_context *c, const struct suite *s, const struct running_opts *o);
-/* Logs the error and returns its exit code. */
-int running_complain(const struct command_context *c, const struct error *err);
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay serve: an OpenAI-compatible server for one model. */
 #include "cmd/serve/serve.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/show.h"
 #include "cmd/shared/single_process.h"
 
@@ -168,7 +167,7 @@ static int run(const struct command_context *c, const void *opts_)
 	json_decref(s.ready);
 	json_decref(s.summary);
 	serve_adapters_release(&o.adapters);
-	return st ? judged_complain(c, &err) : EXIT_PASS;
+	return st ? command_complain(c, &err) : EXIT_PASS;
 }
 
 const struct command command_serve = {

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cmd/shared/saved_kernels.h"
-#include "cmd/running/running.h"
 #include "cmd/shared/show.h"
 #include "core/text/text.h"
 #include "core/text/units.h"
@@ -234,7 +233,7 @@ static int show_plan(const struct training *t, struct error *err)
 		st = error_set(err, STATUS_NO_RESOURCE, "cannot write the plan to stdout");
 	json_decref(json);
 	text_release(&out);
-	return st ? running_complain(t->c, err) : EXIT_PASS;
+	return st ? command_complain(t->c, err) : EXIT_PASS;
 }
 
 /* Finds the kernels that the resumed run used, so that it continues bit for bit. */
@@ -309,7 +308,7 @@ static enum status look_for_end(struct training *t, bool *finished, struct error
 static int show_finished(const struct training *t, struct error *err)
 {
 	log_info(t->c->log, LOG_TOPIC_RUN, "%s is finished: there is nothing to continue", t->dir);
-	return train_report(t, err) ? running_complain(t->c, err) : EXIT_PASS;
+	return train_report(t, err) ? command_complain(t->c, err) : EXIT_PASS;
 }
 
 static void let_go(struct training *t)
@@ -433,20 +432,20 @@ static int train(struct training *t, struct error *err)
 
 	if (check_wishes(t->o, err) || train_ranks_join(t, err) || train_continue(t, err) ||
 	    check_start(t, err))
-		return running_complain(t->c, err);
+		return command_complain(t->c, err);
 	if (t->o->plan)
-		return plan_device(t, err) ? running_complain(t->c, err) : show_plan(t, err);
+		return plan_device(t, err) ? command_complain(t->c, err) : show_plan(t, err);
 	if ((!t->o->resume && settle_machine(t, err)) || settle_folder(t, &finished, err))
-		return running_complain(t->c, err);
+		return command_complain(t->c, err);
 	if (finished) /* needs no device */
 		return train_ranks_leads(t) ? show_finished(t, err) : EXIT_PASS;
 	if (t->o->resume && settle_machine(t, err))
-		return running_complain(t->c, err);
+		return command_complain(t->c, err);
 	st = work_on(t, err);
 	if (st) {
 		if (t->job)
 			job_end(&t->job, ENDING_DONE, err->status, err->cause, err->text, NULL);
-		return running_complain(t->c, err);
+		return command_complain(t->c, err);
 	}
 	return train_conclude(t, err);
 }
@@ -459,7 +458,7 @@ static int run(const struct command_context *c, const void *opts_)
 
 	if (!t) {
 		error_errno(&err, ENOMEM, "a training run");
-		return running_complain(c, &err);
+		return command_complain(c, &err);
 	}
 	t->c = c;
 	t->o = opts_;
