@@ -95,8 +95,8 @@ enum status stepper_step_layer(void *arg, int64_t layer, struct error *err)
 	const struct params *p = &s->model->params;
 	const struct adamw a =
 		optimiser_adamw(&s->optimiser, s->rate, s->early_step, stepper_sum_at(s, SUM_LAYERS));
-	const size_t begin = buckets_layer_begin(p, layer);
-	const size_t end = layer + 1 < s->model->shape.layers ? buckets_layer_begin(p, layer + 1)
+	const size_t begin = params_layer_begin(p, layer);
+	const size_t end = layer + 1 < s->model->shape.layers ? params_layer_begin(p, layer + 1)
 							      : params_find(p, NAME_NORM)->offset;
 	struct mat grad = mat_cols(&p->grad, (int64_t)begin, (int64_t)(end - begin));
 	enum status st;
