@@ -178,9 +178,6 @@ full=yes
 ok "a number of ranks that is no multiple is refused" refuses 3 2 "tensor_parallel_size: 2 ranks share a model, so the number of ranks must be a multiple of 2, and it is 3"
 ok "one rank as well" refuses 1 2 "must be a multiple of 2, and it is 1"
 ok "a model that cannot be divided" refuses 3 3 "3 ranks cannot divide a model with 12 heads, 4 key-value heads and 160 features of the MLP; these can: 2, 4"
-for stage in 1 2 3; do
-	ok "zero_stage: $stage" refuses 2 2 "tensor_parallel_size: 2 is not supported with zero_stage" "zero_stage: $stage"
-done
 ok "precision: fp8" refuses 2 2 "tensor_parallel_size: 2 is not supported with precision: fp8" "precision: fp8"
 ok "offload: optimizer" refuses 2 2 "tensor_parallel_size: 2 is not supported with offload" "offload: optimizer"
 ok "communication_data_type: bf16" refuses 2 2 "tensor_parallel_size: 2 is not supported with communication_data_type" "communication_data_type: bf16"

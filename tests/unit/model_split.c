@@ -469,9 +469,6 @@ static void test_split__what_cannot_be_divided_is_refused(void **state)
 	o.inference = true;
 	refused(&s, &o, STATUS_UNSUPPORTED, "text generation");
 	o.inference = false;
-	o.shards = (struct model_shards){.ranks = 2, .stage = 3};
-	refused(&s, &o, STATUS_UNSUPPORTED, "zero_stage");
-	o.shards = (struct model_shards){0};
 	o.states.moments = MOMENTS_8BIT;
 	refused(&s, &o, STATUS_UNSUPPORTED, "adamw_8bit");
 	o.states.moments = MOMENTS_F32;

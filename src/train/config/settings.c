@@ -179,10 +179,12 @@ static const struct opt training_rows[] = {
 		    "gradient. 3: also the weights. Adapters and their gradient are small and stay whole"),
 	ROW(dp_shard_size, .preset = "0", .min = 0, .max = 4096,
 	    .help = "with zero_stage: ranks of a group that divides what zero_stage says (hybrid sharding, HSDP). The groups "
-		    "hold copies, so only sums of gradients pass between them. Usually the GPUs of a node. 0: all ranks"),
+		    "hold copies, so only sums of gradients pass between them. Usually the GPUs of a node. With "
+		    "tensor_parallel_size: copies of the model, not ranks. 0: all"),
 	ROW(tensor_parallel_size, .preset = "1", .min = 1, .max = 64,
 	    .help = "ranks that share one copy of the model: each computes its heads, features and part of the "
-		    "vocabulary. The number of ranks is a multiple of it. Not with zero_stage"),
+		    "vocabulary. The number of ranks is a multiple of it. With zero_stage the copies divide each "
+		    "rank's part"),
 };
 #undef ROW
 

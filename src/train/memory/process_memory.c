@@ -117,14 +117,14 @@ static uint64_t copies_bytes(const struct stepper *planned, const struct config 
 	return host_params_bytes(p, planned->back.kind == BACKEND_GPU, c->place.ranks > 1 ? &part : NULL);
 }
 
-/* One has all ranks. Tensor parallel adds one for the ranks of each axis, and so do shard groups. */
+/* One has all ranks. Tensor parallel adds one for the ranks of each axis, and shard groups add two. */
 static uint64_t communicators(const struct config *c)
 {
-	const unsigned shard = c->training.zero_stage ? c->training.dp_shard_size : 0;
+	const unsigned shard = c->training.zero_stage ? c->training.dp_shard_size : 0,
+		       copies = mesh_copies(c);
+	const unsigned tensor = c->training.tensor_parallel_size <= 1 ? 0 : copies > 1 ? 2 : 1;
 
-	if (shard && shard < c->place.ranks)
-		return 3;
-	return c->training.tensor_parallel_size <= 1 ? 1 : mesh_copies(c) > 1 ? 3 : 2;
+	return 1 + tensor + (shard && shard < copies ? 2 : 0);
 }
 
 void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const struct config *c)
