@@ -104,7 +104,7 @@ ok "two copies add packs along the tree" train 0 4 tree.yaml --out tree.a --json
 losses out > many
 ok ".. with the losses of one rank" near one many
 ok "again" train 0 4 tree.yaml --out tree.b
-ok ".. with the same bits" cmp tree.a/checkpoint-6/optimizer.bin tree.b/checkpoint-6/optimizer.bin
+ok ".. with the same bits" cmp <(cat tree.a/checkpoint-6/optimizer-0000?-of-00004.bin) <(cat tree.b/checkpoint-6/optimizer-0000?-of-00004.bin)
 packs=2 packing=true
 for kind in bf16; do
 	config moments.1.yaml 1 "optim: adamw_$kind"

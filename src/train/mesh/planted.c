@@ -27,6 +27,7 @@ static struct planted { /* one per process: a training process has one communica
 			 */
 	struct comm_ops ops[MOST];
 	const struct comm_ops *inner[MOST];
+	struct comm *all;
 	bool mine; /* this is the rank of the fault */
 	enum kind kind;
 	unsigned long rank, step;
@@ -174,7 +175,7 @@ static enum status wait_for(struct comm *c, struct error *err)
 	const enum status st = inner_of(c)->wait(c, err);
 
 	if (!st && planted.on && planted.kind == KIND_NETWORK)
-		c->count.wait_s += sleep_share(NETWORK_SHARE);
+		planted.all->count.wait_s += sleep_share(NETWORK_SHARE);
 	return st;
 }
 
@@ -235,6 +236,7 @@ enum status planted_put(struct comm *all, struct comm *data, struct error *err)
 			"ASSAY_TEST_PLANT=%.40s is not KIND:RANK[@STEP][:MORE] with a kind of size, type, "
 			"order, hang, lost, late, network, weights and a rank below %u",
 			words, all->size);
+	planted.all = all;
 	planted.mine = all->rank == planted.rank;
 	put(all, 0);
 	if (data)
