@@ -136,7 +136,7 @@ static enum status check_split(const struct shape *s, const struct model_options
 			  : o->storage.form != STORAGE_NUMBERS ? "load_in_4bit"
 			  : o->fp8			       ? "precision: fp8"
 			  : o->offload_states		       ? "offload: optimizer"
-			  : o->states.moments == MOMENTS_8BIT  ? "optim: adamw_8bit"
+			  : o->states.moments == MOMENTS_8BIT  ? "moments in 8 bits"
 			  : o->states.master		       ? "master_weights other than fp32"
 							       : NULL;
 	const int64_t columns = s->heads / o->split.ranks * s->head_dim | s->ffn / o->split.ranks;

@@ -460,7 +460,7 @@ static void test_split__what_cannot_be_divided_is_refused(void **state)
 	refused(&s, &o, STATUS_UNSUPPORTED, "text generation");
 	o.inference = false;
 	o.states.moments = MOMENTS_8BIT;
-	refused(&s, &o, STATUS_UNSUPPORTED, "adamw_8bit");
+	refused(&s, &o, STATUS_UNSUPPORTED, "moments in 8 bits");
 	o.states.moments = MOMENTS_F32;
 	o.states.master = MASTER_SPLIT;
 	refused(&s, &o, STATUS_UNSUPPORTED, "master_weights");
