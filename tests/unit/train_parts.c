@@ -385,7 +385,7 @@ static void test_parts__what_ranks_did_not_write_is_no_checkpoint(void **state)
 	json_decref(reports);
 }
 
-/* A part of the file that the manifest promises is not there. */
+/* The sizes that count are those of whole tensors. */
 static void test_parts__another_model_is_refused(void **state)
 {
 	struct checkpoint_found f;
