@@ -189,8 +189,8 @@ static double limit_s(void)
 	return fake_nccl_staged("hang") ? HANGING_S : fake_nccl_number("limit", LIMIT_S);
 }
 
-/* Lock held. False: it has lasted too long. Who waits looks at the time and at the others only when nothing
- * has changed for a while. */
+/* Lock held. False: it has lasted too long. The limit and the other ranks are looked at only if nothing has
+ * changed for a while. */
 static bool wait_for_change(struct fake_meeting *m, double since)
 {
 	uint32_t seen = m->changes;
