@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "core/clock.h"
 #include "engine/step/row_lists.h"
+#include "model/model.h"
 #include "model/gpu/backend.h"
 
 /* Each number of rows stands for those below it. The likely ones come first, because the time may end. A
@@ -17,8 +18,8 @@ static double now_s(void)
 
 enum { PREFILL_LEAST = 512 }; /* steps with fewer rows have rows of as many sequences */
 
-/* A step of padding rows that write to page 0. */
-static enum status run(struct loaded *l, const int32_t *zeros, int64_t rows, struct error *err)
+/* A step of padding rows that write to page 0. With several adapters, all rows use the first one, or none. */
+static enum status run(struct loaded *l, const int32_t *zeros, int64_t rows, bool adapted, struct error *err)
 {
 	const int32_t begin[2] = {0, 1}, keys = 1;
 	const struct paged_rows step = {
@@ -29,6 +30,8 @@ static enum status run(struct loaded *l, const int32_t *zeros, int64_t rows, str
 		.keys = &keys,
 		.page = zeros,
 		.output = zeros,
+		.adapter = adapted ? zeros : NULL,
+		.adapted = adapted,
 		.rows = rows,
 		.sequences = 1,
 		.outputs = rows <= l->most.outputs ? rows : 0,
@@ -47,7 +50,9 @@ static enum status choose(struct loaded *l, const int32_t *zeros, int64_t rows, 
 	enum status st = gpu_backend_watch(&l->back, true, err), ended;
 
 	if (!st)
-		st = run(l, zeros, rows, err);
+		st = run(l, zeros, rows, false, err);
+	if (!st && l->model->owners > 1)
+		st = run(l, zeros, rows, true, err);
 	if (!st)
 		st = gpu_backend_choose(&l->back, left_s, err);
 	ended = gpu_backend_watch(&l->back, false, st ? &ignored : err);

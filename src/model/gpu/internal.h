@@ -214,6 +214,7 @@ enum status few_rows_open(struct gpu_state *g, struct error *err); /* gemm/few_r
 enum status few_rows_quantize(struct gpu_state *g, const struct mat *from, const struct mat *to,
 			      struct error *err);
 enum status gpu_gemm_swiglu(struct backend *back, const struct gemm *g, struct mat h, struct error *err);
+extern __typeof__(*((struct ops *)0)->gemm_adapted) gpu_gemm_adapted; /* gemm/adapted.c */
 /* Whether the candidates of every GEMM shape so far are chosen, if they are to be timed. */
 bool gemm_plans_settled(const struct gpu_state *g);
 
