@@ -6,12 +6,12 @@
  *   time_engine MODEL auto|cpu|gpu WHAT[,WHAT..]
  *
  * WHAT: bN (decode step at batch N, 512 tokens of prompt, 128 steps; b1: 128 and 256), b1t (the same at
- * temperature 0.7 and top-p 0.9), mN (a step of N decoding sequences and as many rows of a prompt as fill
- * ROWS_TILE), pre (32 prompts of 4096 tokens), off (1024 requests of 1000 tokens, 1000
- * new ones each), smoke (8 short ones). One line of JSON each. Set in the environment: SEQUENCES, ROWS,
- * STEP_MS, ROWS_TILE, CACHE_FP8, WEIGHTS_FP8, LIBRARY_GEMM, NO_TUNING, DETERMINISTIC. ADAPTERS=DIR:DIR..:
- * sequences use these adapters in turns; with NO_ADAPTER=1 they are loaded, but no sequence uses one.
- * ADAPTERS_HOW: apart (the default), chosen or fused.
+ * temperature 0.7 and top-p 0.9), dN (N sequences of 16 tokens make 200 each: for profiles of decode steps),
+ * mN (a step of N decoding sequences and as many rows of a prompt as fill ROWS_TILE), pre (32 prompts of 4096
+ * tokens), off (1024 requests of 1000 tokens, 1000 new ones each), smoke (8 short ones). One line of JSON
+ * each. Set in the environment: SEQUENCES, ROWS, STEP_MS, ROWS_TILE, CACHE_FP8, WEIGHTS_FP8, LIBRARY_GEMM,
+ * NO_TUNING, DETERMINISTIC. ADAPTERS=DIR:DIR..: sequences use these adapters in turns; with NO_ADAPTER=1 they
+ * are loaded, but no sequence uses one. ADAPTERS_HOW: apart (the default), chosen or fused.
  */
 #include <math.h>
 #include <stdio.h>
@@ -216,6 +216,8 @@ static void measure(struct bench *b, const char *what)
 		decode(b, what, 1, 128, 256);
 	} else if (!strcmp(what, "b1")) {
 		decode(b, what, 1, 128, 256);
+	} else if (*what == 'd' && number(what + 1) > 0) {
+		many(b, what, number(what + 1), 16, 200);
 	} else if (*what == 'm' && number(what + 1) > 0) {
 		mixed(b, what, number(what + 1), number(getenv("ROWS_TILE")));
 	} else if (*what == 'b' && number(what + 1) > 0) {

@@ -128,7 +128,7 @@ static void test_skinny__adapters_are_taken_or_refused(void **state)
 	assert_refused_with(&ad, &p, "1 to 3 parts");
 	ad = good_adapters;
 	ad.row_u = 132;
-	assert_refused_with(&ad, &p, "does not begin at a multiple of 16 bytes");
+	assert_refused_with(&ad, &p, "one of its rows, does not begin at a multiple of 16 bytes");
 	ad = good_adapters;
 	ad.begin[1] = 96;
 	assert_refused_with(&ad, &p, "begin at multiples of 64 outputs, not at 96");

@@ -66,8 +66,9 @@ enum status skinny_adapters_check(const struct skinny_problem *p, const struct s
 			SKINNY_PARTS_MOST, SKINNY_RANK_UNIT, ad->parts, ad->rank);
 	if ((ad->a | ad->b | ad->u | ad->x) % 16 || ad->adapter % 4 || ad->row_a % 8 || ad->row_b % 8 ||
 	    ad->row_u % 8 || ad->row_x % 8)
-		return error_set(err, STATUS_UNSUPPORTED,
-				 "an adapter, or a row of it, does not begin at a multiple of 16 bytes");
+		return error_set(
+			err, STATUS_UNSUPPORTED,
+			"a matrix of adapters, or one of its rows, does not begin at a multiple of 16 bytes");
 	return check_parts(p, ad, err);
 }
 

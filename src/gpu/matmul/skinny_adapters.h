@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GEMMs of 1 to 256 rows with LoRA adapters, in one kernel (kernel/matmul/skinny_adapters.h): the problem of
- * skinny.h, and u B' is added with u = x A', in which columns that do not belong to the row's adapter are 0.
+ * GEMMs of 1 to 256 rows with LoRA adapters, in one kernel (kernel/matmul/skinny_adapters.h). It computes the
+ * problem of skinny.h and adds u B' with u = x A'. Columns of u that do not belong to the row's adapter are
+ * 0.
  */
 #ifndef GPU_MATMUL_SKINNY_ADAPTERS_H
 #define GPU_MATMUL_SKINNY_ADAPTERS_H
@@ -24,8 +25,8 @@ struct skinny_adapters {
 /* To be called once before the kernels run, outside a capture; the kernels of one stream then share its
  * memory, which skinny_close releases. */
 enum status skinny_adapters_open(struct skinny *s, struct gpu_stream *stream, struct error *err);
-/* UNSUPPORTED, with the reason, if the kernels do not take the problem: as skinny_check, weights in E4M3 with
- * activations in BF16, or parts that do not begin at a multiple of 64 outputs. */
+/* UNSUPPORTED, with the reason, if the kernels do not take the problem. They need what skinny_check needs,
+ * activations of the weights' type, and parts that begin at multiples of 64 outputs. */
 enum status skinny_adapters_check(const struct skinny_problem *p, const struct skinny_adapters *ad,
 				  struct error *err);
 /* As skinny_enqueue. No choice may be `invariant`. Only one kernel with adapters may run at a time. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the GEMMs of few rows with and without adapters share on the host. */
+/* The GEMMs of few rows with and without adapters share these on the host. */
 #ifndef GPU_MATMUL_SKINNY_INTERNAL_H
 #define GPU_MATMUL_SKINNY_INTERNAL_H
 #include "gpu/matmul/skinny.h"

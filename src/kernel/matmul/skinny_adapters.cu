@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GEMMs of few rows with LoRA adapters (skinny_adapters.h), made of skinny_device.cuh. Ordinary stores write u,
- * and the copy engines of other blocks read it. So each thread that wrote fences its stores for the copy engine
- * before its block counts itself, and a loading thread does so after it has seen the count.
+ * and the copy engines of other blocks read it. So there are two fences between them. A thread that wrote has one
+ * before its block counts itself. A loading thread has one after it has seen the count.
  */
 #include "kernel/matmul/skinny_adapters.h"
 #include "kernel/matmul/skinny_device.cuh"
@@ -263,8 +263,8 @@ static __device__ __forceinline__ void put_u(const skinny_adapters_args &a, cons
 	*(uint2 *)((__nv_bfloat16 *)a.u + row * a.row_u + at) = bits;
 }
 
-/* The cluster's sums to this block's rows of u. The ring is free: the loading warp waits, or has not begun the
- * next unit's loads of it. */
+/* The cluster's sums to this block's rows of u. With several blocks the ring is free, because the
+ * loading warp waits. */
 template <int SIZE, int LENGTH>
 static __device__ __forceinline__ void finish_shrink(const skinny_adapters_args &a, const struct memory &m,
 						     const struct part &p, uint32_t rank, float (&c)[LENGTH])

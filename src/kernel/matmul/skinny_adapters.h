@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GEMMs of few rows with LoRA adapters (skinny.h): y[t] = x[t] W' + u[t] B' (+ bias + residual[t]), or SwiGLU
- * of it, with u = x A'. A and B are BF16. Both have up to three parts, such as q, k and v. A part has `width`
- * rows of A, which are `width` columns of u. It has B's rows for its own rows of W, and those have `width`
- * columns. Several adapters divide the width: columns i rank .. (i + 1) rank - 1 belong to adapter i. u is 0
- * where a column does not belong to the row's adapter.
+ * GEMMs of few rows with LoRA adapters (skinny.h): y[t] = x[t] W' + u[t] B' (+ bias + residual[t]), with
+ * u = x A'. Or y is SwiGLU of these sums. A and B are BF16. Both have up to three parts, such as q, k and v.
+ * A part has `width` rows of A, which are `width` columns of u. It has B's rows for its own rows of W, and
+ * those have `width` columns. Several adapters divide the width: columns i rank .. (i + 1) rank - 1 belong to
+ * adapter i. u is 0 where a column does not belong to the row's adapter.
  *
- * Entries of file skinny_adapters (sm_90a): skinny_adapters_KIND_nROWS, with KIND bf16 or e4m3. One kernel
- * does all of it. Its first `shrink_units` units are tiles of A. The blocks of a cluster compute them in
+ * Entries of file skinny_adapters (sm_90a): skinny_adapters_KIND_nROWS, with KIND bf16 or e4m3. The
+ * kernel's first `shrink_units` units are tiles of A. The blocks of a cluster compute them in
  * parts along k, and write u to global memory. A block counts itself in state[0] when its rows of u are
  * there. The other units are those of skinny. After their steps along k they have tail_steps steps along the
  * columns of u, whose loads wait for that count. Tiles of A come first, so u is there before most units need

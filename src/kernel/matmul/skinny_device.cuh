@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the GEMMs of few rows are made of (skinny.h): units and their parts, the ring, products and results. The
+ * The parts of the GEMMs of few rows (skinny.h): units, the ring, products and results. The
  * weights come from memory once, so a ring of stages in shared memory keeps many bytes on their way. One warp
  * asks for the loads. Two warpgroups multiply by wgmma, with weights as A and rows of x as B, so that few rows
  * cost few columns. The loading warp asks for weights before it waits for the preceding kernel, which writes x.

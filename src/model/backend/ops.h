@@ -63,24 +63,25 @@ struct gemm {
 	int32_t *overflows;
 };
 /*
- * y = x W' + bias + residual + u B', or SwiGLU of it, with u = x A' of several adapters. A and B have up to
- * three parts, such as q, k and v. A part has `width` rows of A, width columns of u, and B's rows for its own
- * rows of W. In each part column c of u belongs to adapter c / rank. u becomes 0 where that is not the row's
- * adapter.
+ * y = x W' + bias + residual + u B' with u = x A' of several adapters. Or h is SwiGLU of these sums. A and B
+ * have up to three parts, such as q, k and v. A part has `width` rows of A, width columns of u, and B's rows
+ * for its own rows of W. In each part column c of u belongs to adapter c / rank. u becomes 0 where that is
+ * not the row's adapter.
  */
 struct adapted_gemm {
-	struct gemm base; /* a: x; b: W; c: the residual, with beta 1; d: y, or with SwiGLU room for gate and
-			     up */
-	struct mat h;	  /* SwiGLU's result; rows 0: none */
-	struct mat a, b;  /* [parts * width, in], [rows of all parts, width] */
-	struct mat u;	  /* [T, parts * width]: room */
+	/* Of x, W, the bias and the residual (c, with beta 1). d is y, or with SwiGLU room for gate and up.
+	 */
+	struct gemm base;
+	struct mat h;		/* SwiGLU's result; rows 0: none */
+	struct mat a, b;	/* [parts * width, in], [rows of all parts, width] */
+	struct mat u;		/* [T, parts * width]: room */
 	const int32_t *adapter; /* [T]; -1: none */
 	int64_t width, rank;
 	int parts;
 	struct {
 		int64_t begin, count; /* its rows of W */
 	} part[3];
-	/* The same by other operations. `layer` is what it needs besides. */
+	/* The same by other operations. `layer` is their argument. */
 	enum status (*apart)(struct backend *, const struct adapted_gemm *, struct error *);
 	const void *layer;
 };
