@@ -12,7 +12,7 @@
 #include "ref_number.h"
 
 enum { E4M3 = 1, RESIDUAL = 2, BIAS = 4, SWIGLU = 8, EXACT = 16, FEW = 32, QKV = 64, ONLY_V = 128 };
-enum { ROWS = 256, COLUMNS_MOST = 160, SMALL_CHOICES = 3, PARTS = 3 };
+enum { ROWS = 256, COLUMNS_MOST = 160, SMALL_CHOICES = 1, PARTS = 3 };
 
 /* threads: flags; blocks: adapters * 256 + the rank of each; p0: outputs; p1: k. With QKV, two thirds of the
  * outputs belong to the first of three parts. */
