@@ -24,6 +24,17 @@ void cost_adamw(struct backend *back, const struct adamw_part *p)
 		cost_touch(back, changed[i], 2);
 }
 
+void cost_add(struct op_cost *to, const struct op_cost *more)
+{
+	to->flop += more->flop;
+	to->again += more->again;
+	to->bytes += more->bytes;
+	to->gemm_flop += more->gemm_flop;
+	to->gemm_s += more->gemm_s;
+	to->in_bytes += more->in_bytes;
+	to->out_bytes += more->out_bytes;
+}
+
 void cost_gemm(struct backend *back, const struct gemm *g)
 {
 	int64_t k = g->trans_a ? g->a.rows : g->a.cols;
@@ -126,7 +137,8 @@ void cost_paged(struct backend *back, const struct attention *at, const struct p
 	back->cost.bytes += 2 * keys * at->kv_heads * at->head_dim * (double)dtype_bytes(back->dtype, 1);
 }
 
-int64_t sample_room_bytes(int64_t vocab)
+/* Bytes that a CPU thread needs to sample from one row: the changed logits, then the candidates. */
+static int64_t sample_room_bytes(int64_t vocab)
 {
 	const int64_t bytes = vocab * (int64_t)(sizeof(float) + sizeof(struct candidate));
 

@@ -131,9 +131,12 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 {
 	const struct config_data *d = &c->data;
 
-	*m = (struct memory_plan){.arena_bytes = planned->arena.peak, .bytes = planned->arena.peak};
+	*m = (struct memory_plan){.arena_bytes = planned->arena.peak,
+				  .bytes = planned->arena.peak,
+				  .shared = planned->lending.shared};
 	for (int i = 0; i < MEM_KINDS; i++)
 		m->arena[i] = planned->arena.kind_at_peak[i];
+	lending_kinds(&planned->lending, m->arena);
 	m->outside[MEMORY_ROWS] = rows_bytes(&d->train, d->max_train_samples, d->max_seq_length) +
 				  rows_bytes(&d->eval, d->max_eval_samples, d->max_seq_length);
 	m->outside[MEMORY_BATCHES] = batches_bytes(c);

@@ -107,6 +107,8 @@ static json_t *as_json(const struct planning *p)
 				"memory", memory_json(&p->memory), "fits",
 				!too_large(p) && !host_too_large(p), "knobs", knobs_json(p));
 
+	if (p->memory.shared)
+		json_object_set_new(out, "shared_bytes", json_integer((json_int_t)p->memory.shared));
 	if (p->links)
 		add_comm_json(out, p);
 	if (p->fit.available)
@@ -157,6 +159,9 @@ static void add_memory(struct text *out, const struct planning *p)
 				 memory_kind_text((enum memory_kind)i));
 	add_line(out, "arena", (double)m->arena_bytes, "B",
 		 "sum of the above: one block, allocated before the first step");
+	if (m->shared)
+		add_line(out, "shared", (double)m->shared, "B",
+			 "activations that lie in the gradient's memory until it is written; not added");
 	if (m->gpu)
 		add_outside(out, m, MEMORY_LIBRARIES, MEMORY_OUTSIDE_ARENA_COUNT);
 	else
@@ -220,7 +225,7 @@ static void add_comm(struct text *out, const struct planning *p)
 			 "of gradients and weights; each rank sends and receives nearly as much");
 	} else {
 		text_addf(out, "  %-12s %12.0f  %s\n", "all-reduces", p->comm.calls,
-			  p->comm.calls > 1 ? "of parts of the gradient, beside the backward pass"
+			  p->comm.calls > 1 ? "of parts of the gradient, during the backward pass"
 					    : "of the gradient, after the last micro-batch");
 		add_line(out, "gradient", p->comm.bytes, "B",
 			 mesh_travels(&p->c) == DTYPE_BF16

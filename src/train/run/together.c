@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/file/file.h"
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "model/tensor/dtype.h"
 #include "team/links/flight.h"
 #include "train/mesh/comm_hybrid.h"
 #include "train/mesh/comm_open.h"
 #include "train/mesh/mesh.h"
 #include "train/mesh/planted.h"
+#include "train/run/inputs.h"
 #include "train/run/internal.h"
 #include "train/run/shared_save.h"
 
@@ -113,21 +114,6 @@ void run_comm_close(struct train *t)
 
 /* -- the start -- */
 
-/* The entry of rank 0's list with the same kind and path. */
-static const json_t *same_of(const json_t *list, const json_t *like)
-{
-	const json_t *one;
-	size_t i;
-
-	json_array_foreach((json_t *)list, i, one)
-	{
-		if (!strcmp(json_member_text(one, "what"), json_member_text(like, "what")) &&
-		    !strcmp(json_member_text(one, "path"), json_member_text(like, "path")))
-			return one;
-	}
-	return NULL;
-}
-
 static enum status compare(const json_t *first, const json_t *other, unsigned rank, struct error *err)
 {
 	const json_t *one;
@@ -135,7 +121,7 @@ static enum status compare(const json_t *first, const json_t *other, unsigned ra
 
 	json_array_foreach((json_t *)first, i, one)
 	{
-		const json_t *same = same_of(other, one);
+		const json_t *same = inputs_find(other, one);
 
 		if (!same)
 			return error_set(err, STATUS_BAD_INPUT,
