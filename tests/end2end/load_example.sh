@@ -26,7 +26,19 @@ else
 fi
 # A busy machine may miss the limits or be late itself: 1 and 2 are answers too, if there is a report.
 answered() { sh -c "$1" > out 2> err < /dev/null; code=$?; [ $code = 0 ] || { [ $code -le 2 ] && says report.html err; }; }
+# A machine that is too busy to answer one request within the short schedule has measured no tokens, and so no cost: it gets longer ones.
+measured_tokens() {
+	for seconds in 12 48; do
+		"$assay" cost first-load > out 2> err && return
+		rm -rf first-load
+		answered "$(printf '%s\n' "$1" | sed "s/--duration 3\>/--duration $seconds/")"
+	done
+}
 while read -r line; do
+	case $line in
+	assay\ cost*) measured_tokens "$load" ;;
+	*first-load) load=$line ;;
+	esac
 	ok "how-fast-and-how-expensive: $line" answered "$line"
 	case $line in
 	*--plan*) ok "the plan counts requests" says 'requests in' out ;;

@@ -225,10 +225,34 @@ static void go_on(struct fiber *f)
 	setcontext(&f->context);
 }
 
+/* Stacks that no fiber has: a launch takes those of the one before. Meson lets malloc and free fill every block, which for
+ * 64 KiB of each thread of each launch takes far longer than the kernels do. */
+static struct spare_stack {
+	struct spare_stack *next;
+} *spare_stacks;
+
+static void *take_stack(void)
+{
+	struct spare_stack *s = spare_stacks;
+
+	if (!s)
+		return must(malloc(STACK));
+	spare_stacks = s->next;
+	return s;
+}
+
+static void keep_stack(void *stack)
+{
+	struct spare_stack *s = stack;
+
+	s->next = spare_stacks;
+	spare_stacks = s;
+}
+
 static void open_fiber(struct fiber *f)
 {
 	getcontext(&f->context);
-	f->stack = must(malloc(STACK));
+	f->stack = take_stack();
 	f->context.uc_stack.ss_sp = f->stack;
 	f->context.uc_stack.ss_size = STACK;
 	makecontext(&f->context, run_fiber, 0);
@@ -251,7 +275,7 @@ static void close_block(struct block *b, unsigned threads)
 			abort();
 		}
 		free(b->fiber[i].copy);
-		free(b->fiber[i].stack);
+		keep_stack(b->fiber[i].stack);
 	}
 	free(b->fiber);
 	free(b->warp);

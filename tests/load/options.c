@@ -135,7 +135,18 @@ static int read_model(struct stub_options *o, const char *name)
 	return 0;
 }
 
-enum option_number { NUM_PORT, NUM_THREADS, NUM_TTFT, NUM_ITL, NUM_ROLE, NUM_SEED, NUM_BURST, NUM_LOADING, NUM_RATE_MOST, NUM_END };
+enum option_number {
+	NUM_PORT,
+	NUM_THREADS,
+	NUM_TTFT,
+	NUM_ITL,
+	NUM_ROLE,
+	NUM_SEED,
+	NUM_BURST,
+	NUM_LOADING,
+	NUM_RATE_MOST,
+	NUM_END
+};
 
 static int read_number(struct stub_options *o, enum option_number which, const char *name, const char *text)
 {

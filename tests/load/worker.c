@@ -223,7 +223,8 @@ static uint64_t turn_ns(struct workers *all, uint64_t at_ns)
 		return at_ns;
 	do
 		begin = next > at_ns ? next : at_ns;
-	while (!atomic_compare_exchange_weak(&all->next_turn_ns, &next, begin + (uint64_t)(1e9 / all->options->rate_most)));
+	while (!atomic_compare_exchange_weak(&all->next_turn_ns, &next,
+					     begin + (uint64_t)(1e9 / all->options->rate_most)));
 	return begin;
 }
 
@@ -236,8 +237,7 @@ static bool generate(struct worker *w, struct conn *c, const char *body, uint64_
 		return refuse(w, c, message);
 	number = atomic_fetch_add(&w->all->next_request, 1);
 	counter_add(&w->counters, COUNTER_REQUESTS, 1);
-	answer_begin(&c->answer, w->options, &c->request, body, number, at_ns,
-		     turn_ns(w->all, at_ns));
+	answer_begin(&c->answer, w->options, &c->request, body, number, at_ns, turn_ns(w->all, at_ns));
 	if (c->answer.plan.fault == STUB_FAULT_STALE && c->used) {
 		close_conn(w, c, false);
 		return false;

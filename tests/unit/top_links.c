@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "cmd/info/info.h"
+#include "core/json/member.h"
 #include "machine/nccl/variables.h"
 #include "machine/nccl/settings.h"
 #include "machine/watch/watch.h"

@@ -301,6 +301,9 @@ static enum status plan_split_comm(struct stepper *s, const struct config *c, ui
 	st = plan_pass(s, stepper_size(c), plan_training, err);
 	if (!st)
 		st = stepper_step_params(s, 0, 1, err);
+	if (s->comm) /* stepper_plan_comm counts these */
+		s->comm->count = (struct comm_count){0};
+	divided_drop(&s->model->divided);
 	tensor->count.calls *= (double)micros;
 	tensor->count.bytes *= (double)micros;
 	tensor->count.planned_s *= (double)micros;
