@@ -301,6 +301,7 @@ static enum status open_gpu(struct loaded *l, const struct load_options *o, stru
 						    .deterministic = o->deterministic,
 						    .graphs = true,
 						    .few_rows = !o->library_gemm,
+						    .join_late = o->join_late,
 						    .invariant = o->deterministic};
 	enum status st = gpu_backend_takes(&l->weights.shape, err);
 
