@@ -63,6 +63,8 @@
 	X(STEP_ROPE, "step_rows", "step_rope", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_SWIGLU, "step_rows", "step_swiglu", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_SWIGLU_E4M3, "step_rows", "step_swiglu_e4m3", GPU_PART_ELEMENTS, ONE) \
+	X(STEP_SWIGLU_E4M3_AT_ONCE, "step_rows", "step_swiglu_e4m3_at_once", GPU_PART_ELEMENTS, ONE) \
+	X(STEP_QUANTIZE, "step_rows", "step_quantize", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_ADAPTER_MASK, "step_rows", "step_adapter_mask", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_ADAPTER_SCALE, "step_rows", "step_adapter_scale", GPU_PART_ELEMENTS, ONE) \
 	X(SAMPLE_GREEDY, "step_sample_plain", "step_sample_greedy", GPU_PART_LOSS, ONE) \

@@ -131,8 +131,10 @@ enum status gpu_step_swiglu(struct backend *back, struct mat gate_up, struct mat
 	enum status st;
 
 	if (h.e4m3 && h.cols <= STEP_FFN_MAX)
-		return gpu_run_early(back, GPU_KERNEL_STEP_SWIGLU_E4M3, (unsigned)h.rows, STEP_FFN_THREADS,
-				     STEP_NORM_SHARED, &args, err);
+		return gpu_run_early(back,
+				     gpu_of(back)->options.load_at_once ? GPU_KERNEL_STEP_SWIGLU_E4M3_AT_ONCE
+									: GPU_KERNEL_STEP_SWIGLU_E4M3,
+				     (unsigned)h.rows, STEP_FFN_THREADS, STEP_NORM_SHARED, &args, err);
 	st = gpu_run_early(back, GPU_KERNEL_STEP_SWIGLU, step_blocks((uint64_t)h.rows, (uint64_t)h.cols),
 			   STEP_THREADS, 0, &args, err);
 	return st || !h.e4m3 ? st : few_rows_quantize(gpu_of(back), &h, h.e4m3, err);
