@@ -3,6 +3,7 @@
  * (kernel/step/rows.h). */
 #include "kernel/step/rows.h"
 #include "model/gpu/internal.h"
+#include "model/gpu/paged/lists.h"
 #include "model/tensor/dtype.h"
 
 enum status gpu_run_early(struct backend *back, enum gpu_kernel_id kernel, unsigned blocks, unsigned threads,
@@ -84,6 +85,10 @@ enum status gpu_paged_rope(struct backend *back, const struct paged_rows *rows, 
 	enum status st = check_rope(at, cache, err);
 
 	cost_touch(back, &qkv, 2);
+	if (!st && !q_norm.rows && !k_norm.rows && paged_attention_rotates(back, rows, at, cache)) {
+		gpu_of(back)->angles = cos_sin;
+		return STATUS_OK;
+	}
 	return st ? st
 		  : gpu_run_early(
 			    back, GPU_KERNEL_STEP_ROPE,
