@@ -308,7 +308,8 @@ static void test_few_rows__norm_and_swiglu_quantize_their_rows(void **state)
 	}
 }
 
-/* The bytes of `to` after what the driver ran, if it leaves out this entry (NULL: none). They were zeros. */
+/* Quantizes to `to`, which has zeros before, and returns its bytes. The driver leaves out the entry `dropped`, if it is
+ * not NULL. */
 static uint8_t *quantized(struct gemm_bed *b, bool is_swiglu, const struct mat *to, const char *dropped)
 {
 	const size_t bytes = (size_t)(MOST * to->cols);

@@ -58,13 +58,13 @@ static_assert(sizeof(struct paged_unit) == 48, "layout shared with nvcc");
 /*
  * Entries paged_bf16_dD and paged_e4m3_dD with D = 64 or 128, by the type of the cache. Q and O are BF16.
  *
- * The same with _late at the end are for steps in which units have up to eight columns and the split is PAGED_WHOLE. A
- * unit's results are joined there when the warps have processed the next unit. O has the same bits. These entries need
- * paged_shared_late(..) bytes of shared memory.
+ * The same with _late at the end are for steps in which units have up to eight columns and the split is
+ * PAGED_WHOLE. A unit's results are joined there when the warps have processed the next unit. O has the same
+ * bits. These entries need paged_shared_late(..) bytes of shared memory.
  *
- * Entries paged_bf16_dD_rope are the same, and also do the work of step_rope (kernel/step/rows.h) without norms, for
- * sequences with one row. q has the rows' keys and values behind the queries, none of them rotated. Attention rotates
- * queries and keys, and writes keys and values to the cache. It does not change q.
+ * Entries paged_bf16_dD_rope are those with _late for sequences with one row. They also do the work of
+ * step_rope (kernel/step/rows.h) without norms. q has the rows' keys and values behind the queries, and none
+ * are rotated. Attention rotates queries and keys, and writes keys and values to the cache. q is not changed.
  */
 struct paged_attention_args {
 	DEVICE_PTR(const uint16_t) q; /* [rows, heads * D] */

@@ -33,7 +33,7 @@ struct gpu_backend_options {
 	/* generation: attention of steps with one row per sequence joins the warps' results late
 	 * (kernel/paged/attention.h). The bits are the same. */
 	bool join_late;
-	bool rope_in_attention; /* the same, and that attention does the rotation, if heads have no norm */
+	bool rope_in_attention; /* such attention also does the rotation, if heads have no norm */
 	/* generation: rows become E4M3 by kernels whose threads request all that they read at once
 	 * (kernel/step/rows.h). The numbers are the same. */
 	bool load_at_once;

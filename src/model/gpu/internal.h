@@ -125,13 +125,13 @@ struct gpu_state {
 	void *pinned;			    /* memory of back->host; NULL: none */
 	struct paged_lists *paged;	    /* NULL: not needed yet */
 	struct mat angles; /* cosines and sines by which the next attention rotates; rows 0: it does not */
-	struct sample_turns *sampling;	    /* lists of samples; NULL: not needed yet */
-	struct fetches *fetches;	    /* results; NULL: not needed yet */
-	struct replays *replays;	    /* graphs of steps; NULL: not needed yet */
-	bool capturing;	 /* enqueued work becomes part of a graph, so nothing may be timed */
-	bool held;	 /* see gpu_backend_hold */
-	double tuning_s; /* part of gpu_backend_tuning_s: timing candidates */
-	gpu_ptr live;	 /* device table of gpu_refresh */
+	struct sample_turns *sampling; /* lists of samples; NULL: not needed yet */
+	struct fetches *fetches;       /* results; NULL: not needed yet */
+	struct replays *replays;       /* graphs of steps; NULL: not needed yet */
+	bool capturing;		       /* enqueued work becomes part of a graph, so nothing may be timed */
+	bool held;		       /* see gpu_backend_hold */
+	double tuning_s;	       /* part of gpu_backend_tuning_s: timing candidates */
+	gpu_ptr live;		       /* device table of gpu_refresh */
 	const struct live_part *live_of;
 	int live_count;
 	unsigned shared_most; /* most bytes of shared memory per block */

@@ -122,10 +122,10 @@ static enum status run_units(struct backend *back, const struct paged_call *c, b
 				 "attention over a paged KV cache needs %u bytes of shared memory per block, "
 				 "but the GPU has %u",
 				 paged_shared(dim, e4m3 ? 1 : 2, 1), shared_most);
-	return gpu_run_early(back, kernel_of(c, how), blocks, PAGED_THREADS,
-			     (how == HOW_USUAL ? paged_shared : paged_shared_late)(dim, e4m3 ? 1 : 2,
-										   args.depth),
-			     &args, err);
+	return gpu_run_early(
+		back, kernel_of(c, how), blocks, PAGED_THREADS,
+		(how == HOW_USUAL ? paged_shared : paged_shared_late)(dim, e4m3 ? 1 : 2, args.depth), &args,
+		err);
 }
 
 /* -- tiles -- */
