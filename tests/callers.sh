@@ -10,15 +10,10 @@ engine_check the engine's tables against themselves
 engine_finish the end of a request at a stop string
 gguf_parse one file's bytes, for the fuzzer
 gpu_backend_replay_refused the error that prevented the graph of a step
-grammar_forced the bytes that must follow
 grammar_is_complete whether a text may end here
-grammar_rollback tokens taken back, as speculation will need
 grammar_state_copy a state beside brute force
-grammar_vocab_bytes the memory of a vocabulary
-grammar_vocab_count the ids of a vocabulary
 grammar_warning which keywords of a schema are not enforced, beside jsonschema
 info_gpu_shows every fact of a GPU is shown somewhere
-jinja_mentions a name in a template
 load_content_template_tokens the tokens around a first message
 model_logits logits of a training pass, beside PyTorch's
 paged_step_logits logits of a step, beside PyTorch's

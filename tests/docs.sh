@@ -34,5 +34,15 @@ completes --served-model-name assay serve --served
 completes fp8 assay serve --kv-cache f
 completes check assay launch -- ch
 completes docs assay report do
+# Help, page and manual show every choice of an option, however many there are.
+shapes=$(sed -n "s/.*make-model:--shape) words='\([^']*\)'.*/\1/p" docs/completion/assay.bash)
+[ "$(echo "$shapes" | wc -w)" -gt 10 ] || { echo "the completion has no shapes of make-model"; fail=1; }
+"$assay" make-model --help > help
+for shape in $shapes; do
+	grep -q -- "[ |]$shape\([ |]\|\$\)" help && grep -q -- " $shape \(·\||\)" docs/reference/commands.md && sed 's/\\-/-/g' docs/man/assay.1 | grep -q -- "[ |]$shape\(|\|\$\)" || {
+		echo "a list of choices is cut before '$shape'"
+		fail=1
+	}
+done
 [ "$fail" = 0 ] && echo "docs: every page is current"
 exit "$fail"

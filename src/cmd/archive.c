@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay archive: packs a run directory into one file with checksums. */
 #include <limits.h>
-#include "cmd/shared/judged.h"
+#include "cmd/command.h"
 #include "cmd/shared/input_hashes.h"
 #include "cmd/shared/run_dirs.h"
 #include "cmd/shared/show.h"
@@ -70,7 +70,7 @@ static int run(const struct command_context *c, const void *opts_)
 		error_set(&err, STATUS_BAD_INPUT,
 			  o->check ? "no archive given: assay archive --check FILE"
 				   : "no run directory given: assay archive DIR");
-		return judged_complain(c, &err);
+		return command_complain(c, &err);
 	}
 	if (o->check) {
 		text_copy(out, sizeof(out), o->dir);
@@ -92,7 +92,7 @@ static int run(const struct command_context *c, const void *opts_)
 		return EXIT_FAILED;
 	}
 	if (st)
-		return judged_complain(c, &err);
+		return command_complain(c, &err);
 	text_addf(&line, "%s: %zu files, all checksums match\n", out, files);
 	if (left_out.size)
 		text_addf(&line, "not included: %s\n", left_out.data);

@@ -55,7 +55,7 @@ static int check(const struct command_context *c, const struct check_opts *o)
 	if (read_suite(&s, o, &err)) {
 		if (err.status == STATUS_UNAVAILABLE) /* a file that the command names does not exist */
 			err.status = STATUS_BAD_INPUT;
-		return running_complain(c, &err);
+		return command_complain(c, &err);
 	}
 	code = running_do(c, s, &o->running);
 	suite_free(s);
@@ -72,7 +72,7 @@ static int run(const struct command_context *c, const void *opts_)
 	if (!o->running.resume)
 		return check(c, o);
 	if (resume_read(&again, c, &command_check, o->running.resume, &err))
-		return running_complain(c, &err);
+		return command_complain(c, &err);
 	code = check(c, again.values);
 	resume_release(&again);
 	return code;
@@ -80,7 +80,7 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_check = {
 	.name = "check",
-	.summary = "run a suite, judge the results and write a report: the main command",
+	.summary = "measure this machine, judge the results and write a report (the main command)",
 	.example = "assay check quick   # the report goes to assay-runs/DATE-quick",
 	.help = "Runs every case of the suite, compares each result with its expected range, and explains what keeps "
 		"it below the physical bound. The run directory holds the journal and all reports. "

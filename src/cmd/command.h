@@ -59,4 +59,10 @@ struct command {
 	int (*run_raw)(const struct command_context *c, int argc, char **argv);
 };
 extern const struct command *const command_list[]; /* NULL ends */
+
+/* The exit code of a command that ended with this status: EXIT_PASS, EXIT_USAGE for BAD_INPUT, else
+ * EXIT_INCONCLUSIVE. */
+int command_code(enum status st);
+/* Logs the error and returns its exit code. */
+int command_complain(const struct command_context *c, const struct error *err);
 #endif

@@ -51,8 +51,8 @@ static const struct opt opts[] = {
 	OPT_ROW(struct launch_opts, script, .name = "script", .shown = "FILE",
 		.help = "Slurm: save the job script to FILE, also with --print"),
 	OPT_ROW(struct launch_opts, restarts, .name = "restarts", .also = "max-restarts", .max = 1000,
-		.help = "train: start lost ranks again, at most this often. The run continues from its newest checkpoint, without "
-			"hosts that do not answer"),
+		.help = "train: if ranks are lost, start again at most this many times. The run continues from its "
+			"newest checkpoint, without hosts that do not answer"),
 	OPT_ROW(struct launch_opts, env, .name = "env", .also = "export", .shown = "WORDS",
 		.help = "environment variables for all ranks: NAME=value words, separated by blanks"),
 	OPT_ROW(struct launch_opts, derive, .name = "derive", .preset = "true",
@@ -435,10 +435,8 @@ static int run(const struct command_context *c, const void *values)
 		st = print(&f, o, &err);
 	else if (!st)
 		st = start_all(&f, o, c, &code, &err);
-	if (st) {
-		log_error(c->log, LOG_TOPIC_RUN, "%s", err.text);
-		code = err.status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
-	}
+	if (st)
+		code = command_complain(c, &err);
 	free(f.env_text);
 	hosts_release(&f.plan.hosts);
 	return code;
@@ -446,20 +444,25 @@ static int run(const struct command_context *c, const void *values)
 
 const struct command command_launch = {
 	.name = "launch",
-	.summary = "start assay as several ranks: on this node, over ssh, through Slurm or mpirun",
+	.summary =
+		"start assay as several parallel processes (ranks): on this node, over ssh, through Slurm or "
+		"mpirun",
 	.example = "assay launch --hosts gpu1,gpu2 --gpus-per-node 8 -- check quick   # 16 ranks, one report "
 		   "of both nodes",
-	.help = "Starts an assay command on every rank. The words after -- are the command (default: check quick). "
-		"Each node sets the environment variables that its own machine needs (threads, network interface, "
-		"InfiniBand ports) and logs the reason. It sets none that is already the default or "
-		"that the user has set. --exports prints them for other programs.\n\n"
-		"ssh: needs OpenSSH with keys and known hosts, and the same build of assay at the same path on each "
-		"host. Slurm: writes a job script with the reason above each line; --print shows it. The ranks share "
-		"a secret that is new for each launch and appears on no command line and in no file.\n\n"
-		"Exit codes: the exit code of rank 0. If the ranks did not join, or rank 0 succeeded and another rank "
-		"did not, the worst one counts: 64, then 1, then 2 (also for a signal), then 75, then 0. With --wait, the "
-		"job's exit code. 64 wrong usage; 2 a host or a program cannot be used. 75: TERM or USR1 stopped training, and a "
-		"checkpoint is saved.",
+	.help = "Starts an assay command on every rank (process). The words after -- are the command "
+		"(default: check quick). Each node sets the environment variables that its own machine needs "
+		"(threads, network interface, InfiniBand ports) and logs the reason. It changes no variable "
+		"that you have set, and sets none whose default is right. --exports prints them for other "
+		"programs.\n\n"
+		"Over ssh, each host needs an OpenSSH server that accepts your key, an entry in known_hosts, "
+		"and the same build of assay at the same path. For Slurm, assay writes a job script with the "
+		"reason above each line. --print shows it. The ranks share a secret that is new for each "
+		"launch and appears on no command line and in no file.\n\n"
+		"The exit code is that of rank 0. If the ranks did not join, or if rank 0 succeeded and "
+		"another rank did not, it is the worst exit code of all ranks: 64, then 1, then 2 (also for "
+		"a signal), then 75, then 0. With --wait, it is the job's exit code. 64 wrong usage. 2 a "
+		"host or a program cannot be used. 75 TERM or USR1 stopped training, and a checkpoint is "
+		"saved.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct launch_opts)},
 	.rest = "[-- COMMAND [WORD...]]",
 	.run = run,

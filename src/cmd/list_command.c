@@ -3,7 +3,6 @@
 #include <jansson.h>
 #include "cmd/help/help.h"
 #include "cmd/list_expectations.h"
-#include "cmd/running/running.h"
 #include "cmd/shared/show.h"
 #include "core/file/embedded.h"
 #include "core/input/tree.h"
@@ -273,11 +272,11 @@ static int run(const struct command_context *c, const void *opts_)
 	json_t *rows = NULL;
 
 	if (check_options(o, &err) || (o->as && print_metrics(o->as, o->name, &err)))
-		return running_complain(c, &err);
+		return command_complain(c, &err);
 	if (o->as)
 		return EXIT_PASS;
 	if (o->name && !(only = help_probe_named(o->name, &err)))
-		return running_complain(c, &err);
+		return command_complain(c, &err);
 	if (only && !o->json) {
 		help_probe(stdout, only);
 		return EXIT_PASS;
@@ -298,7 +297,7 @@ static int run(const struct command_context *c, const void *opts_)
 		rows = generate_list();
 	else if (list_expectations(&rows, o->json, o->suite, o->machine, o->expectations, c->stop, c->log,
 				   &err))
-		return running_complain(c, &err);
+		return command_complain(c, &err);
 	if (o->json)
 		show_json(rows, JSON_INDENT(1));
 	else
@@ -309,7 +308,7 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_list_command = {
 	.name = "list",
-	.summary = "list probes, suites, causes, metrics and the expected ranges of cases",
+	.summary = "list probes, suites, causes of verdicts, metrics, and the expected ranges of cases",
 	.example = "assay list expectations --suite quick   # expected range of every case on this machine",
 	.help = "probes, engines: what assay can measure or read.\n"
 		"suites: what assay check can run.\n"

@@ -22,7 +22,7 @@ static const struct opt opts[] = {
 		.help = "name of the probe (assay list probes)"),
 	OPT_ROW(struct probe_opts, options, .name = "options", .positional = true, .many = true,
 		.shown = "name=value[,value..]",
-		.help = "options of the probe; several values run a case for each combination"),
+		.help = "options of the probe; with several values, assay runs a case for each combination"),
 };
 
 extern const struct command command_probe;
@@ -118,7 +118,7 @@ static int probe(const struct command_context *c, const struct probe_opts *o)
 	int code;
 
 	if (read_suite(&s, &running, o, &err))
-		return running_complain(c, &err);
+		return command_complain(c, &err);
 	code = running_do(c, s, &running);
 	suite_free(s);
 	return code;
@@ -134,7 +134,7 @@ static int run(const struct command_context *c, const void *opts_)
 	if (!o->running.resume)
 		return probe(c, o);
 	if (resume_read(&again, c, &command_probe, o->running.resume, &err))
-		return running_complain(c, &err);
+		return command_complain(c, &err);
 	code = probe(c, again.values);
 	resume_release(&again);
 	return code;
@@ -167,8 +167,9 @@ const struct command command_probe = {
 	.summary = "run one measurement or health check",
 	.example = "assay probe gemm m=2048 n=2048 k=2048 type=fp32   # one matrix multiplication",
 	.help_topic = help_topic,
-	.help = "Runs one case with the options given and reports it like a suite's case. The case is judged if an "
-		"expected range for it is known, otherwise it is only measured. Both give exit code 0 if the figure is valid.\n\n"
+	.help = "Runs one case with the given options and reports it like a case of a suite. If assay knows "
+		"an expected range for the case, it judges the figure. Otherwise it only measures. In both "
+		"cases, a valid figure gives exit code 0.\n\n"
 		"`assay probe NAME --help` shows the probe's own options.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct probe_opts)},
 	.check = check_words,

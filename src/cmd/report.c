@@ -22,9 +22,9 @@ static const struct opt opts[] = {
 	OPT_ROW(struct report_opts, expectations, .name = "expectations", .shown = "DIR",
 		.help = "judge by these expectations, not by those saved with the run or the built-in ones"),
 	OPT_ROW(struct report_opts, expect, .name = "expect", .shown = "SKU:N",
-		.help = "what was ordered, as GPU type and count: h100-sxm:8"),
+		.help = "the GPUs that were ordered, as type and number, for example h100-sxm:8"),
 	OPT_ROW(struct report_opts, site, .name = "site", .shown = "FILE",
-		.help = "YAML file with the operator's statements about the machine"),
+		.help = "YAML file with the agreed properties of the machine"),
 	OPT_ROW(struct report_opts, real_names, .name = "real-names",
 		.help = "show serial numbers, addresses and host names instead of pseudonyms"),
 	OPT_ROW(struct report_opts, write, .name = "write",
@@ -43,13 +43,13 @@ static int run(const struct command_context *c, const void *opts_)
 
 	if (!o->dir) {
 		error_set(&err, STATUS_BAD_INPUT, "no run directory given: assay report DIR");
-		return judged_complain(c, &err);
+		return command_complain(c, &err);
 	}
 	st = show_one_form(o->format, o->json, o->columns, &err);
 	if (!st)
 		st = run_dirs_whole(o->dir, &err);
 	if (st)
-		return judged_complain(c, &err);
+		return command_complain(c, &err);
 	st = judged_read(&judged, o->dir, o->expectations, &site, o->real_names, &err);
 	if (!st)
 		st = show_report(&judged.in, o->json ? REPORT_JSON : (enum report_format)o->format,
@@ -60,7 +60,7 @@ static int run(const struct command_context *c, const void *opts_)
 		st = profile_files_rewrite(&judged.record, judged.machine, &err);
 	if (note.size)
 		log_info(c->log, LOG_TOPIC_RUN, "%.*s", (int)(note.size - 1), text_str(&note));
-	code = st ? judged_complain(c, &err) : judged.judgements.exit_code;
+	code = st ? command_complain(c, &err) : judged.judgements.exit_code;
 	text_release(&note);
 	judged_release(&judged);
 	return code;

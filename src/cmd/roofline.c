@@ -158,7 +158,7 @@ static int run(const struct command_context *c, const void *opts_)
 	if (!st)
 		st = merge(c, &o, dir, prices, &err);
 	if (st) {
-		code = judged_complain(c, &err);
+		code = command_complain(c, &err);
 		if (!o.out && *dir)
 			rmdir(dir); /* only if it is empty */
 	} else {
@@ -175,9 +175,10 @@ const struct command command_roofline = {
 	.name = "roofline",
 	.summary = "draw a roofline plot of one or several runs and explain the gaps",
 	.example = "assay roofline h200-run h100-run laptop-run --out roofline",
-	.help = "Draws the memory, cache and compute limits of each device, both measured and computed from its facts, with "
-		"one point per case. Writes manifest.json, results.csv, REPORT.md and roofline.svg (and .png if the plot "
-		"module is installed). The runs may come from different machines. Without RUN, it measures the suite roofline on this machine.",
+	.help = "Draws the memory, cache and compute limits of each device, measured and computed from the "
+		"facts about the device. Each case is one point. Writes manifest.json, results.csv, "
+		"REPORT.md and roofline.svg (and .png if the plot module is installed). The runs may come "
+		"from different machines. Without RUN, it measures the suite roofline on this machine.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct roofline_opts)},
 	.alone = true,
 	.run = run,

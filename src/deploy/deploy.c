@@ -181,7 +181,7 @@ static enum status work(struct deploy *d, struct pollfd *set, struct error *err)
 		if (!st && *d->stop)
 			st = error_set_cause(
 				err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
-				"stopped on request. Runs go on at the hosts. Continue with assay deploy --resume %s, "
+				"stopped on request. The runs on the hosts continue. Continue with assay deploy --resume %s, "
 				"or end them by adding --stop",
 				d->folder);
 	}

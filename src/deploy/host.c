@@ -297,7 +297,7 @@ static void after_run_state(struct deploy_host *h)
 		return;
 	}
 	if (h->node == NODE_NONE) {
-		end_as(h, HOST_FAILED, "the run is gone from the host, and its files with it");
+		end_as(h, HOST_FAILED, "the run and its files no longer exist on the host");
 		return;
 	}
 	if (h->node == NODE_GONE) {

@@ -93,7 +93,8 @@ static struct schedule_options schedule_options(const struct engine *e)
 		.budget_ns = e->options.step_ms ? e->options.step_ms * 1e6
 			     : gpu		? 30e6
 						: 250e6,
-		.budget_idle_ns = 1e9,
+		/* a request that is cancelled waits for the end of the step that runs */
+		.budget_idle_ns = gpu ? 90e6 : 1e9,
 		.rows_tile = rows_tile(e, gpu),
 		.prefill_steps = e->options.prefill_steps ? e->options.prefill_steps : PREFILL_STEPS,
 		.bypass_most = BYPASS_MOST,
@@ -644,6 +645,9 @@ struct engine_ready engine_ready(const struct engine *e)
 		.weight_bytes = (double)l->arena.kind_used[MEM_WEIGHTS],
 		.cache_bytes = (double)l->arena.kind_used[MEM_CACHE],
 		.load_s = e->load_s,
+		.measured_rows = l->deterministic_cost.rows,
+		.deterministic_s = l->deterministic_cost.step_s,
+		.ordinary_s = l->deterministic_cost.ordinary_s,
 	};
 
 	snprintf(r.device, sizeof(r.device), "%s", load_facts(l).device);

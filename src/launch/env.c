@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/env.h"
 
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "core/text/units.h"
 
 enum { PORTS_MAX = 64, GID_NONE = -1 };

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <unistd.h>
 #include "core/math/plausible_range.h"
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "core/text/text.h"
 #include "machine/facts/facts.h"
 

@@ -18,7 +18,7 @@
 enum { EVENTS = 256, TICK_MS = 100, PEM_BYTES_MOST = 1 << 20 };
 #define SECOND_NS 1000000000u
 
-struct serve_limits serve_limits_default(void)
+static struct serve_limits default_limits(void)
 {
 	return (struct serve_limits){
 		.body_bytes = 32u << 20,
@@ -40,7 +40,7 @@ struct serve_limits serve_limits_default(void)
 
 static void limits_fill(struct serve_limits *l)
 {
-	const struct serve_limits d = serve_limits_default();
+	const struct serve_limits d = default_limits();
 
 #define FILL(name) l->name = l->name ? l->name : d.name
 	FILL(body_bytes);

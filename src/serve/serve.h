@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/log.h"
 
-/* 0 stands for the default, which serve_limits_default gives. */
+/* 0 stands for the default, which is given with each. */
 struct serve_limits {
 	size_t body_bytes;    /* largest body of a request; 32 MiB */
 	size_t bodies_bytes;  /* all bodies that are being received; 1 GiB */
@@ -30,7 +30,6 @@ struct serve_limits {
 	unsigned drain_s;     /* that requests may take to end after TERM; 600 */
 	unsigned workers;     /* threads that read requests; 2 */
 };
-struct serve_limits serve_limits_default(void);
 
 struct serve_options {
 	const char *model;	   /* path for the tokenizer and the chat template */

@@ -35,7 +35,7 @@ ok "the first ran" is machine passed
 ok "the second did not" is model skipped "the speaker skipped it"
 ok "a speaker ends the tour" speaker 2 quit '\nq\n' quick --steps machine,model,weights
 ok "what was done stays" eval 'is machine passed && is weights "not run" "the speaker ended the tour" && [ -s quit/demo.html ]'
-ok "without an answer the tour goes on, which is told" eval 'speaker 0 alone "" quick --steps machine,model && says "goes on without pauses" err && is model passed'
+ok "without an answer the tour goes on, which is told" eval 'speaker 0 alone "" quick --steps machine,model && says "continues without pauses" err && is model passed'
 
 # -- stops --
 wait_for() { for _ in $(seq 600); do [ -e "$1" ] && return 0; sleep 0.05; done; return 1; }

@@ -193,7 +193,7 @@ on 2 sh -c "dd if=/dev/zero of='$home/filler' bs=1M" 2> /dev/null
 kill -TERM $pid
 wait $pid
 code=$?
-ok "a request to stop ends the program, not the run" eval '[ $code = 2 ] && running_on 2 && says "Runs go on at the hosts. Continue with assay deploy --resume" err'
+ok "a request to stop ends the program, not the run" eval '[ $code = 2 ] && running_on 2 && says "The runs on the hosts continue. Continue with assay deploy --resume" err'
 ok "with a full disk, --stop ends the run and gets its exit code" eval '"$assay" deploy --resume "$dir" --stop > out 2> err; [ $? -le 2 ] && state gpu2 cleaned && grep -q "gpu2: ended with exit code" err'
 ok ".. and its journal" eval '[ -s "$(ls $dir/hosts/gpu2/work/assay-runs/*/journal.jsonl)" ]'
 on 2 rm "$home/filler"

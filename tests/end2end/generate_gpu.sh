@@ -37,6 +37,12 @@ for model in tiny tiny-qwen3 tiny-llama; do
 	done
 	ok "$model, the same again" cmp one.text two.text
 done
+setsid "$assay" serve tiny --device gpu --deterministic --max-sequences 2 --context 256 --memory 128MB --port 0 > serve.out 2> err < /dev/null &
+server=$!
+for _ in $(seq 600); do grep -q '^run directory' serve.out && break; sleep 0.1; done
+kill "$server"
+wait "$server"
+ok "a deterministic server says what that costs" says '^--deterministic: a step of 2 sequences takes [0-9.]* ms, and [0-9.]* ms without' serve.out
 ok "the device is named" says '"device": "NVIDIA H100' out
 ok "and the rate of its weights" says '"weights_gb_per_s"' out
 same "one token" tiny x --raw --tokens 1

@@ -101,7 +101,7 @@ kill -INT $pid
 wait $pid
 ok "Ctrl-C ends a ladder as inconclusive" [ $? = 2 ]
 ok "with a report of what is there" eval 'in_json broken batch "\"factor\": 1.3," && in_json broken packing "\"verdict\": \"not run\"" && [ -e broken/report.html ]'
-ok "and how to go on" says "assay ladder --resume .*broken goes on" err
+ok "and how to go on" says "continue with assay ladder --resume .*broken" err
 rm how.packing
 printf '{"round": 0, "rung": "load' >> broken/ladder.jsonl
 ok "it goes on" goes_on 0 broken
@@ -128,7 +128,7 @@ ok "with its model, adapter and rows" eval 'c=mine/jobs/round-1-packing/config.y
 ok "whose held-out rows are those of training, which is said" says "names no held-out rows, so these are rows of the training set" mine/SUMMARY.md
 ok "its rows are tokenized once" says "cache_dir: .*/mine/rows" mine/base.yaml
 sed 's/^lora:.*//; s/^training:/training:\n  full_finetuning: true/' mine.yaml > whole.yaml
-ok "without adapters nothing is fused" eval 'on_gpu ladder --plan whole.yaml && says "^ 4  fused *skipped: the configuration trains all weights" out'
+ok "without adapters nothing is fused" eval 'on_gpu ladder --plan whole.yaml && says "^ 4  fused *skipped: only the kernels of adapters can be fused, and this configuration trains all weights" out'
 sed 's/{r: 8}/{r: 8, dropout: 0.1}/' mine.yaml > dropped.yaml
 ok "nor with dropout" eval 'on_gpu ladder --plan dropped.yaml && says "^ 4  fused *skipped: adapters with dropout" out'
 ok "it says which lines to change" eval 'says "  per_device_train_batch_size: 2   # now 1; measured factor 1.3" mine/SUMMARY.md && says "  packing: true   # now false; measured factor 7.69" mine/SUMMARY.md && says "dataloader_num_workers: 1   # now 0" mine/SUMMARY.md'
@@ -166,7 +166,7 @@ ok "a length beside CONFIG" expect 64 ladder mine.yaml --length 128
 ok "a folder in use" eval 'expect 64 ladder --out tiny/.. && says "not an empty folder" err'
 ok "a plan as JSON" expect 64 ladder --plan --json
 ok "--resume with another model" eval 'expect 64 ladder --resume all --model tiny && says "leave out CONFIG" err'
-ok "--resume of nothing" eval 'expect 64 ladder --resume nowhere && says "holds no ladder to go on with" err'
+ok "--resume of nothing" eval 'expect 64 ladder --resume nowhere && says "has no ladder to continue" err'
 mkdir strange && echo '{"schema":"other"}' > strange/ladder.jsonl
 ok "--resume of something else" eval 'expect 64 ladder --resume strange && says "not the plan of a ladder" err'
 ok "nothing was left behind" [ ! -e assay-runs ]

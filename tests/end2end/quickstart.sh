@@ -44,7 +44,7 @@ ok "an unknown suite too" quick 64 qick
 ok "a directory that cannot be made has no verdict" quick 2 --suite tiny.yaml --out /proc/assay
 ok "without one" no_verdict
 ok "a run that held says so, in the caller's folder" quick 0 --suite tiny.yaml
-ok "with the verdict" says 'verdict: everything that was required held' err
+ok "with the verdict" says 'verdict: all requirements are met' err
 ok "a report as JSON" quick 0 --suite tiny.yaml --json --out as_json
 ok "is JSON alone" sh -c 'head -c 1 out | grep -q "{" && tail -n 1 out | grep -q "^}" && ! grep -q quickstart: out'
 ok "and the report is there" sh -c 'ls assay-runs/*/report.html'

@@ -86,5 +86,5 @@ ok "and some of its layers alone" expect 0 train mixed.yaml --out mixed --no-tel
 
 device=auto steps=4 config auto.yaml fp8
 ok "without a GPU it is not computed on a CPU unasked" expect 2 train auto.yaml --out auto
-ok "and the setting that does is named" says 'precision: fp8 needs a GPU of sm_90 (Hopper); device: cpu computes the same' err
+ok "and the setting that does is named" says 'precision: fp8 needs a GPU of sm_90 (Hopper); device: cpu gives the same numbers' err
 finish

@@ -217,6 +217,9 @@ static void test_decode__is_not_used_where_it_must_not_or_cannot(void **state)
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		bed_open(&b, *state, others[i]);
 		assert_int_equal(feed(&b, token, ALL, 0, 1).dtype, DTYPE_BF16);
+		assert_int_equal(b.l.deterministic_cost.rows, others[i].deterministic ? 2 : 0); /* the sequences */
+		assert_int_equal(b.l.deterministic_cost.step_s > 0, others[i].deterministic);
+		assert_int_equal(b.l.deterministic_cost.ordinary_s > 0, others[i].deterministic);
 		bed_close(&b);
 	}
 	setenv("FAKE_CUDA", "optin=65536", 1); /* bytes of shared memory per block */

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include "cmd/demo/demo.h"
 #include "core/file/file.h"
+#include "core/json/member.h"
 #include "scratch.h"
 
 static volatile sig_atomic_t stop;
@@ -358,7 +359,7 @@ static void stages_of_comprehensive_are_figures(void **state)
 	r = judged(&d, STEP_PROVE, 1);
 	assert_int_equal(r->verdict, VERDICT_STAGE_FAILED);
 	assert_int_equal(json_array_size(r->figures), 1);
-	assert_string_equal(stage_json_text(json_array_get(r->figures, 0), "name"), "Stress");
+	assert_string_equal(json_member_text(json_array_get(r->figures, 0), "name"), "Stress");
 	json_decref(r->figures);
 }
 

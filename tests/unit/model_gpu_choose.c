@@ -299,6 +299,36 @@ static void open_loaded(struct loaded *l, bool e4m3)
 	must(model_loaded(l->model, &l->back, &err), &err);
 }
 
+/* Nothing of it is left: neither choices nor plans nor other bits. */
+static void an_ordinary_time_leaves_a_deterministic_back_end_as_it_was(void **state)
+{
+	for (int e4m3 = 0; e4m3 < 2; e4m3++) {
+		uint16_t before[MOST * OUT], after[MOST * OUT];
+		struct gpu_ordinary kept;
+		struct error err = {0};
+		struct choose_bed b;
+		size_t plans;
+
+		skip_without_kernels();
+		open_bed(&b, e4m3, true);
+		gpu_of(&b.back)->options.invariant = gpu_of(&b.back)->options.deterministic = true;
+		get_h(&b, before);
+		plans = gpu_of(&b.back)->products->count;
+		gpu_backend_ordinary_begin(&b.back, &kept);
+		assert_false(gpu_of(&b.back)->options.invariant || gpu_of(&b.back)->options.deterministic);
+		must(choose(&b, MOST, 10, &err), &err);
+		assert_non_null(way_of(&b, MOST));
+		gpu_backend_ordinary_end(&b.back, &kept);
+		assert_true(gpu_of(&b.back)->options.invariant && gpu_of(&b.back)->options.deterministic);
+		assert_null(way_of(&b, MOST));
+		assert_int_equal(gpu_of(&b.back)->products->count, plans);
+		get_h(&b, after);
+		assert_memory_equal(before, after, sizeof(before));
+		gpu_backend_release(&b.back);
+	}
+	(void)state;
+}
+
 static void a_model_has_choices_for_its_rows(void **state)
 {
 	struct error err = {0};
@@ -346,6 +376,7 @@ int main(void)
 		cmocka_unit_test(a_candidate_that_does_not_run_is_not_chosen),
 		cmocka_unit_test(other_failures_are_reported),
 		cmocka_unit_test(without_time_nothing_is_chosen),
+		cmocka_unit_test(an_ordinary_time_leaves_a_deterministic_back_end_as_it_was),
 		cmocka_unit_test(a_model_has_choices_for_its_rows),
 		cmocka_unit_test(a_failing_device_is_reported),
 	};

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include <math.h>
+#include "core/json/member.h"
 #include "report/html/html.h"
 #include "report/load/load.h"
 
@@ -417,9 +418,9 @@ static void test_report_load__figures_are_ours_in_aiperfs_units(void **state)
 	load_export_json(&out, &b.view);
 	ours = json_loads(text_str(&out), 0, NULL);
 	assert_true(fabs(member(ours, "time_to_first_token", "p50") -
-			 1e3 * load_number(values_of(&b), "ttft_send_p50_s")) < 1e-9);
+			 1e3 * json_member_number(values_of(&b), "ttft_send_p50_s")) < 1e-9);
 	assert_true(fabs(member(ours, "inter_token_latency", "avg") -
-			 1e3 * load_number(values_of(&b), "tpot_mean_s")) < 1e-9);
+			 1e3 * json_member_number(values_of(&b), "tpot_mean_s")) < 1e-9);
 	assert_true(member(ours, "request_latency", "count") == 6400);
 	assert_true(member(ours, "output_sequence_length", "avg") == 64);
 	assert_true(member(ours, "input_sequence_length", "avg") == 512);

@@ -2,7 +2,7 @@
 /* Tokens become parts of an answer: the result does not depend on how the text is cut into tokens. */
 #include "serve_bed.h"
 
-#include "serve/stream/characters.h"
+#include "core/text/characters.h"
 #include "serve/stream/words.h"
 
 static struct serve_bed qwen25, qwen3, llama;

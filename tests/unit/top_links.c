@@ -67,9 +67,9 @@ static void test_top_links__the_environment_wins_over_files_and_the_first_file_o
 	assert_string_equal(nccl_setting(rows, "NCCL_NTHREADS"), "256");
 	assert_string_equal(nccl_setting(rows, "NCCL_NET"), "IB");
 	assert_null(nccl_setting(rows, "NCCL_PROTO"));
-	assert_string_equal(info_string(json_array_get(rows, 0), "name"), "NCCL_ALGO");
-	assert_string_equal(info_string(json_array_get(rows, 2), "beaten_by"), "environment");
-	assert_string_equal(info_string(json_array_get(rows, 4), "beaten_by"), "~/.nccl.conf");
+	assert_string_equal(json_member_text(json_array_get(rows, 0), "name"), "NCCL_ALGO");
+	assert_string_equal(json_member_text(json_array_get(rows, 2), "beaten_by"), "environment");
+	assert_string_equal(json_member_text(json_array_get(rows, 4), "beaten_by"), "~/.nccl.conf");
 	json_decref(rows);
 }
 
@@ -80,8 +80,8 @@ static void test_top_links__an_environment_block_gives_its_nccl_variables(void *
 
 	(void)state;
 	assert_int_equal(json_object_size(map), 2);
-	assert_string_equal(info_string(map, "NCCL_ALGO"), "ring=x");
-	assert_string_equal(info_string(map, "NCCL_EMPTY"), "");
+	assert_string_equal(json_member_text(map, "NCCL_ALGO"), "ring=x");
+	assert_string_equal(json_member_text(map, "NCCL_EMPTY"), "");
 	assert_non_null(json_object_get(map, "NCCL_EMPTY"));
 	json_decref(map);
 }
@@ -137,7 +137,7 @@ static const json_t *row_named(const json_t *part, const char *name)
 
 	json_array_foreach(json_object_get(part, "settings"), i, row)
 	{
-		if (!strcmp(info_string(row, "name"), name))
+		if (!strcmp(json_member_text(row, "name"), name))
 			return row;
 	}
 	fail_msg("no row %s", name);
@@ -195,9 +195,9 @@ static void test_top_links__what_hurts_is_called_so(void **state)
 		json_t *part = links_nccl(environment, NULL, facts, e);
 		const json_t *row = row_named(part, rows[i].name);
 
-		if (strcmp(info_string(row, "verdict"), rows[i].verdict))
-			fail_msg("%s=%s is %s: %s", rows[i].name, rows[i].value, info_string(row, "verdict"),
-				 info_string(row, "says"));
+		if (strcmp(json_member_text(row, "verdict"), rows[i].verdict))
+			fail_msg("%s=%s is %s: %s", rows[i].name, rows[i].value, json_member_text(row, "verdict"),
+				 json_member_text(row, "says"));
 		assert_int_equal(json_is_true(json_object_get(row, "fails")), rows[i].fails);
 		json_decref(part);
 		json_decref(environment);
@@ -242,14 +242,14 @@ static void test_top_links__rates_are_differences_over_each_links_own_time(void 
 			 3);
 	assert_int_equal(json_integer_value(json_object_get(first, "error_count")), 5);
 	assert_null(json_object_get(json_array_get(links, 1), "risen"));
-	assert_string_equal(info_string(first, "version"),
+	assert_string_equal(json_member_text(first, "version"),
 			    "4.0"); /* by its rate, whatever the driver calls it */
 	assert_int_equal(info_number(gpu, "up"), 2);
 	json_decref(part);
 	part = links_nvlink(now, now, m);
 	gpu = json_array_get(json_object_get(part, "gpus"), 0);
 	first = json_array_get(json_object_get(gpu, "links"), 0);
-	assert_string_equal(info_string(first, "rates_why"), "no second reading");
+	assert_string_equal(json_member_text(first, "rates_why"), "no second reading");
 	json_decref(part);
 	gpu = json_array_get(json_object_get(before, "gpus"), 0);
 	json_object_set_new(json_array_get(json_object_get(gpu, "links"), 0), "t_ns",
@@ -257,7 +257,7 @@ static void test_top_links__rates_are_differences_over_each_links_own_time(void 
 	part = links_nvlink(now, before, m); /* later and less: as after a reset of the GPU */
 	gpu = json_array_get(json_object_get(part, "gpus"), 0);
 	first = json_array_get(json_object_get(gpu, "links"), 0);
-	assert_string_equal(info_string(first, "rates_why"), "the counters were reset");
+	assert_string_equal(json_member_text(first, "rates_why"), "the counters were reset");
 	assert_null(json_object_get(first, "risen"));
 	assert_null(json_object_get(json_object_get(gpu, "sum"), "payload_tx"));
 	json_decref(part);
@@ -376,7 +376,7 @@ static void test_top_links__ports_are_read_from_sysfs(void **state)
 	assert_non_null(mkdtemp(base));
 	before = watch_ib_read(base);
 	part = links_ib(NULL, before);
-	assert_string_equal(info_string(part, "none"), "no InfiniBand or RoCE port on this machine");
+	assert_string_equal(json_member_text(part, "none"), "no InfiniBand or RoCE port on this machine");
 	json_decref(part);
 	json_decref(before);
 	fill_ports(base);
@@ -398,20 +398,20 @@ static void test_top_links__ports_are_read_from_sysfs(void **state)
 	assert_float_equal(info_number(json_object_get(port, "rates"), "tx"), 2e6,
 			   1e-6); /* words of 4 bytes */
 	assert_float_equal(info_number(json_object_get(port, "rates"), "rx"), 0, 1e-6);
-	assert_string_equal(info_string(port, "state"), "ACTIVE");
+	assert_string_equal(json_member_text(port, "state"), "ACTIVE");
 	assert_float_equal(info_number(port, "rate_gbit"), 400, 0);
 	assert_float_equal(info_number(port, "lid"), 31, 0);
 	assert_int_equal(json_integer_value(json_object_get(json_object_get(port, "risen"), "symbol_error")),
 			 2);
 	assert_non_null(json_object_get(json_object_get(port, "unreadable"), "counters/link_downed"));
 	port = json_array_get(json_object_get(part, "ports"), 1);
-	assert_string_equal(info_string(port, "device"), "mlx5_10");
-	assert_string_equal(info_string(port, "kind"), "roce");
+	assert_string_equal(json_member_text(port, "device"), "mlx5_10");
+	assert_string_equal(json_member_text(port, "kind"), "roce");
 	assert_float_equal(info_number(port, "gid_index"), 2, 0);
-	assert_string_equal(info_string(port, "interface"), "eth2");
+	assert_string_equal(json_member_text(port, "interface"), "eth2");
 	assert_null(json_object_get(port, "lid"));
 	assert_null(json_object_get(json_object_get(port, "rates"), "tx"));
-	assert_string_equal(info_string(port, "rates_why"), "not supported");
+	assert_string_equal(json_member_text(port, "rates_why"), "not supported");
 	json_decref(part);
 	json_decref(before);
 	json_decref(now);

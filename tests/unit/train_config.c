@@ -363,6 +363,44 @@ static void deepspeed_must_agree(void **state)
 	}
 }
 
+/* A resumed run may divide its work in another way. Any other setting makes it another run. */
+static void settings_that_make_another_run(void **state)
+{
+	static const struct {
+		const char *setting;
+		bool same_run;
+	} cases[] = {
+		{"gpus: 4", true},
+		{"zero_stage: 2", true},
+		{"zero_stage: 1, dp_shard_size: 2", true},
+		{"tensor_parallel_size: 2", true},
+		{"offload: optimizer", true},
+		{"learning_rate: 1e-4", false},
+		{"seed: 7", false},
+		{"per_device_train_batch_size: 2", false},
+	};
+	char run[65], all[65], first_run[65], first_all[65];
+	struct error err = {0};
+	struct config c;
+
+	(void)state;
+	for (size_t i = 0; i <= sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *setting = i ? cases[i - 1].setting : "gpus: 1";
+		char text[256];
+
+		snprintf(text, sizeof(text),
+			 "model: {path: /m}\ndata: {train: /t}\ntraining: {full_finetuning: true, %s}\n",
+			 setting);
+		if (parse(&c, text, &err))
+			fail_msg("%s: %s", setting, err.text);
+		config_run_hash(i ? run : first_run, &c);
+		config_hash(i ? all : first_all, &c);
+		config_release(&c);
+		if (i && (!strcmp(all, first_all) || !strcmp(run, first_run) != cases[i - 1].same_run))
+			fail_msg("%s: the hashes are wrong", setting);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -375,6 +413,7 @@ int main(void)
 		cmocka_unit_test(evaluation_needs_rows),
 		cmocka_unit_test(deepspeed_says_stage_batch_and_clipping),
 		cmocka_unit_test(deepspeed_must_agree),
+		cmocka_unit_test(settings_that_make_another_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,8 @@ static const struct opt opts[] = {
 		.help = "the comparison as JSON instead of tables"),
 	OPT_ROW(struct compare_opts, all, .name = "all", .help = "also show the cases that did not change"),
 	OPT_ROW(struct compare_opts, expectations, .name = "expectations", .shown = "DIR",
-		.help = "judge by these expectations, not by those saved with each run or the built-in ones"),
+		.help = "judge by the expectations in this folder, not by those saved with each run or the built-in "
+			"ones"),
 };
 
 static json_t *row_json(const struct compare_row *r)
@@ -130,7 +131,7 @@ static void print(const struct comparison *c, const struct scaled_runs *scaling,
 static int complain(const struct command_context *c, const struct error *err)
 {
 	log_error(c->log, LOG_TOPIC_JUDGE, "%s", err->text);
-	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+	return command_code(err->status);
 }
 
 /* Puts both sides into one list. *before is the number of runs before "--", or of all runs if none follow
@@ -209,28 +210,29 @@ const struct command command_compare = {
 	.example =
 		"assay compare runs/monday runs/today   # what became slower, beyond noise; exit code 1 if "
 		"a judged case did",
-	.help = "One machine: compares the last run with the median of the earlier ones. "
-		"With --, compares the runs after it with those before it: assay compare A1 A2 -- B1 B2. "
-		"A change counts if it is larger than the noise. The noise is the spread within and between the runs. "
-		"With fewer than three earlier runs it is at least 2 % (5 % on a CPU). "
-		"For compute on a GPU, the table shows the change at equal clock next to the raw change. "
-		"On a CPU without a stable clock, for example in a virtual machine, the rounds of both sides show how "
-		"far the clock drifts. If each side has one round, only a change of more than 40 % counts; a smaller "
-		"one is reported as not supported by the noise.\n\n"
-		"A load test has a row for each figure: medians, P99 of the time to first token, rates, and the share that met "
-		"the limits. A change counts if the 95 % intervals of both sides do not overlap and it exceeds the noise "
-		"between runs. Such a row decides the exit code like a judged case.\n\n"
-		"Several machines: compares each value with the median of the others. An outlier differs by more than "
-		"2 % and by more than three times their spread. Two machines are compared as ratios, without a "
-		"verdict. Differences in the inventory are listed.\n\n"
-		"Scaling: training runs of one model, or cases of probe scaling, with different numbers of ranks are shown in a "
-		"table. It has the efficiency of each run beside the run with the fewest ranks. It also has the share of "
-		"the time lost to computation, communication, waiting, rows, checkpoints and the host. A sentence for each run "
-		"names the largest loss and the setting to change.\n\n"
-		"Exit codes: 0 nothing became worse; 1 a judged case is slower or fails, or there is an outlier; "
-		"2 no verdict: nothing is comparable, a judged case is slower without support, or there are fewer than "
-		"four devices of the same "
-		"kind.",
+	.help = "One machine: compares the last run with the median of the earlier runs. With --, compares "
+		"the runs after it with those before it: assay compare A1 A2 -- B1 B2. A change counts if it "
+		"is larger than the noise. The noise is the spread within and between the runs. With fewer "
+		"than three earlier runs it is at least 2 % (5 % on a CPU). For compute on a GPU, the table "
+		"shows the change at equal clock next to the raw change. On a CPU without a stable clock, "
+		"for example in a virtual machine, the rounds of both sides show how far the clock drifts. "
+		"If each side has one round, only a change of more than 40 % counts; a smaller one is "
+		"reported as not supported by the noise.\n\n"
+		"A load test has a row for each figure: medians, P99 of the time to first token, rates, and "
+		"the share that met the limits. A change counts if the 95 % intervals of both sides do not "
+		"overlap and it exceeds the noise between runs. These rows count for the exit code in the "
+		"same way as judged cases.\n\n"
+		"Several machines: compares each value with the median of the others. An outlier differs by "
+		"more than 2 % and by more than three times their spread. For two machines, assay prints "
+		"ratios without a verdict. It also lists differences in hardware and software.\n\n"
+		"Scaling: a table compares training runs of one model, or cases of the probe scaling, with "
+		"different numbers of ranks. It shows the efficiency of each run, relative to the run with "
+		"the fewest ranks. It also shows the share of the time that each run lost to computation, "
+		"communication, waiting, rows, checkpoints and the host. For each run, a sentence names the "
+		"largest loss and the setting to change.\n\n"
+		"Exit codes: 0 nothing became worse. 1 a judged case is slower or fails, or there is an "
+		"outlier. 2 no verdict: no cases can be compared, or a judged case is slower but the noise "
+		"is too large to be sure, or there are fewer than four devices of the same kind.",
 	.rest = "[-- DIR...]",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct compare_opts)},
 	.alone = true,

@@ -19,8 +19,8 @@ void compare_scaling_show(struct text *out, const struct scaled_runs *s, const s
 	char name[NAME];
 
 	text_add(out,
-		 "Scaling: efficiency, and the share of the time lost to each part, beside the run with the "
-		 "fewest ranks\n");
+		 "Scaling: efficiency relative to the run with the fewest ranks, and the share of the time "
+		 "lost to each part\n");
 	width_add(out, "run", RUN_COLUMNS, WIDTH_LEFT);
 	width_add(out, "ranks", 6, WIDTH_RIGHT);
 	width_add(out, "tokens/s", NUMBER_COLUMNS, WIDTH_RIGHT);

@@ -4,7 +4,6 @@
 #include <time.h>
 #include <unistd.h>
 #include "cmd/comprehensive/comprehensive.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/run_dirs.h"
 #include "cmd/shared/show.h"
 #include "core/clock.h"
@@ -17,20 +16,21 @@ static const struct opt opts[] = {
 	OPT_ROW(struct comprehensive_opts, plan, .name = "plan", .also = "dry-run",
 		.help = "print stages, commands and the expected time; run nothing"),
 	OPT_ROW(struct comprehensive_opts, only, .name = "only", .also = "stages stage", .shown = "LIST",
-		.help = "only these stages, by number or word, with commas between; stages that they need run too"),
+		.help = "run only these stages: numbers or words, separated by commas. Stages that they need run too"),
 	OPT_ROW(struct comprehensive_opts, model, .name = "model", .shown = "MODEL",
-		.help = "model to serve: a folder or GGUF file (default: one with random weights is made)"),
+		.help = "model to serve, a folder or GGUF file (default: assay makes one with random weights)"),
 	OPT_ROW(struct comprehensive_opts, data, .name = "data", .also = "dataset", .shown = "FILE",
-		.help = "data of stage accuracy, as for assay eval (default: a short built-in text)"),
+		.help = "data for the stage accuracy, as for assay eval (default: a short built-in text)"),
 	OPT_ROW(struct comprehensive_opts, rate, .name = "rate", .also = "qps request-rate", .preset = "0",
 		.max = 1e6,
 		.help = "requests per second of the load test; 0: 100 on a GPU, 20 with --quick, 0.25 on a CPU"),
 	OPT_ROW(struct comprehensive_opts, duration, .name = "duration", .also = "time", .preset = "0",
 		.unit = "s", .max = 86400, .help = "length of the load test; 0: 120 s, 30 s with --quick"),
 	OPT_ROW(struct comprehensive_opts, input, .name = "input", .also = "input-len isl", .shown = "TOKENS",
-		.help = "tokens of a prompt, as for assay load (default: uniform:64,2048 on a GPU)"),
+		.help = "tokens per prompt, written as for assay load (default on a GPU: uniform:64,2048)"),
 	OPT_ROW(struct comprehensive_opts, output, .name = "output", .also = "output-len osl",
-		.shown = "TOKENS", .help = "tokens of an answer, as for assay load (default: 128 on a GPU)"),
+		.shown = "TOKENS",
+		.help = "tokens per answer, written as for assay load (default on a GPU: 128)"),
 	OPT_ROW(struct comprehensive_opts, stress, .name = "stress", .preset = "0", .unit = "s", .max = 86400,
 		.help = "length of the stress stage; 0: 60 s, less with --quick"),
 	OPT_ROW(struct comprehensive_opts, out, .name = "out", .also = "output-dir o", .shown = "DIR",
@@ -38,7 +38,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct comprehensive_opts, archive, .name = "archive", .preset = "true",
 		.help = "pack the folder into a dated tar.zst at the end"),
 	OPT_ROW(struct comprehensive_opts, keep_model, .name = "keep-model",
-		.help = "keep the model that was made; it is not part of the archive"),
+		.help = "keep the model that assay made; the archive does not contain it"),
 	OPT_ROW(struct comprehensive_opts, json, .name = "json", .help = "print the summary as JSON"),
 };
 
@@ -154,7 +154,7 @@ static int perform(struct comprehensive *s, struct error *err)
 	clock_wall_text(s->began, sizeof(s->began));
 	comprehensive_run(s);
 	if (comprehensive_write(s, err))
-		return judged_complain(s->c, err);
+		return command_complain(s->c, err);
 	show(s);
 	log_info(s->c->log, LOG_TOPIC_RUN, "report: %s/index.html; summary: %s/SUMMARY.md", s->dir, s->dir);
 	pack(s);
@@ -171,7 +171,7 @@ static int run(const struct command_context *c, const void *opts_)
 		return EXIT_INCONCLUSIVE;
 	s->c = c;
 	s->o = opts_;
-	code = prepare(s, &err) ? judged_complain(c, &err) : perform(s, &err);
+	code = prepare(s, &err) ? command_complain(c, &err) : perform(s, &err);
 	for (int i = 0; i < STAGE_COUNT; i++)
 		json_decref(s->result[i].figures);
 	free(s);
@@ -180,16 +180,20 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_comprehensive = {
 	.name = "comprehensive",
-	.summary = "ten stages in one run: devices, load, links, memory, accuracy, stress, power",
+	.summary = "acceptance test (burn-in) of ten stages: devices, load, links, memory, accuracy, stress, "
+		   "power",
 	.example = "assay comprehensive --quick   # one page: assay-runs/DATE-comprehensive/SUMMARY.md",
-	.help = "Runs ten stages one after the other. 1 to 4: validation of all GPUs, a load test of two minutes at 100 requests/s, link "
-		"bandwidth, memory profile. 5 to 7: accuracy, mixture of experts, a 40B shape. 8 to 10: stress, power efficiency, NVLink "
-		"during the stress. Each stage is another assay command with a run directory and a page of its "
-		"own. --plan prints these commands.\n\n"
-		"The core stages 1, 2, 4 and 8 always run. An optional stage that cannot run here is skipped with its reason. A "
-		"failed stage does not stop the next one. Without a GPU, the engine runs on the CPUs with a small model and a small "
-		"load. Ctrl-C ends the present stage, and the summary is written all the same.\n\n"
-		"Exit codes: 1 a stage failed, 2 a core stage is inconclusive or did not run, otherwise 0; 64 wrong usage.",
+	.help = "Runs ten stages one after the other. Stages 1 to 4: validation of all GPUs, a load test of "
+		"two minutes at 100 requests/s, link bandwidth, memory. Stages 5 to 7: accuracy, mixture of "
+		"experts, a 40B shape. Stages 8 to 10: stress, power efficiency, NVLink during the stress. "
+		"Each stage runs another assay command, which has its own run directory and page. --plan "
+		"prints these commands.\n\n"
+		"The core stages 1, 2, 4 and 8 always run. If an optional stage cannot run here, assay skips "
+		"it and prints the reason. If a stage fails, the next one runs all the same. Without a GPU, "
+		"the engine runs on the CPUs with a small model and a small load. Ctrl-C ends the current "
+		"stage, and assay still writes the summary.\n\n"
+		"Exit codes: 1 a stage failed, 2 a core stage is inconclusive or did not run, otherwise 0; "
+		"64 wrong usage.",
 	.check = check,
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct comprehensive_opts)},
 	.single = true,

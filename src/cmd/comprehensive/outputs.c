@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "cmd/comprehensive/comprehensive.h"
 #include "core/file/file.h"
+#include "core/json/member.h"
 #include "journal/record/record.h"
 
 enum { LINES_SIZE_MOST = 256 << 20, GPUS_MOST = 64 };
@@ -52,11 +53,11 @@ static bool exceeds(double used, double planned)
 static void memory_figures(struct stage_result *r, const json_t *plan, const struct memory_used *u)
 {
 	const json_t *kinds = json_object_get(plan, "kinds");
-	const double pages = stage_json_number(plan, "pages");
+	const double pages = json_member_number(plan, "pages");
 	const char *kind;
 	json_t *value;
 
-	stage_figure(r, "planned, all", stage_json_number(plan, "bytes"), "B", NULL);
+	stage_figure(r, "planned, all", json_member_number(plan, "bytes"), "B", NULL);
 	json_object_foreach((json_t *)kinds, kind, value)
 	{
 		char name[80];
@@ -90,18 +91,18 @@ void judge_memory(const struct comprehensive *s, struct stage_result *r, int cod
 		stage_say(
 			r, VERDICT_STAGE_INCONCLUSIVE,
 			"the server of stage 2 left no record of its memory, so the memory in use is not known");
-	else if (exceeds(used.weights, stage_json_number(kinds, "weights")) ||
-		 exceeds(used.cache, stage_json_number(kinds, "cache")))
+	else if (exceeds(used.weights, json_member_number(kinds, "weights")) ||
+		 exceeds(used.cache, json_member_number(kinds, "cache")))
 		stage_say(r, VERDICT_STAGE_FAILED, "the engine used more memory than it planned");
 	else
 		r->verdict = VERDICT_STAGE_PASSED;
 	snprintf(r->headline, sizeof(r->headline), "planned %.4g GB: weights %.4g GB, KV cache %.4g GB",
-		 stage_json_number(plan, "bytes") * 1e-9, stage_json_number(kinds, "weights") * 1e-9,
-		 stage_json_number(kinds, "cache") * 1e-9);
+		 json_member_number(plan, "bytes") * 1e-9, json_member_number(kinds, "weights") * 1e-9,
+		 json_member_number(kinds, "cache") * 1e-9);
 	if (isfinite(used.pages_most))
 		snprintf(r->headline + strlen(r->headline), sizeof(r->headline) - strlen(r->headline),
 			 "; largest reading: %.0f of %.0f pages in use", used.pages_most,
-			 stage_json_number(plan, "pages"));
+			 json_member_number(plan, "pages"));
 	json_decref(plan);
 }
 
@@ -109,22 +110,22 @@ void judge_memory(const struct comprehensive *s, struct stage_result *r, int cod
 
 static void add_precision(struct stage_result *r, const json_t *one)
 {
-	const char *precision = stage_json_text(one, "precision");
+	const char *precision = json_member_text(one, "precision");
 	const json_t *calls = json_object_get(one, "calls");
 	const size_t used = strlen(r->headline);
-	const double perplexity = stage_json_number(json_object_get(one, "perplexity"), "value"),
-		     difference = stage_json_number(json_object_get(one, "perplexity_difference_percent"),
-						    "value");
+	const double perplexity = json_member_number(json_object_get(one, "perplexity"), "value"),
+		     difference = json_member_number(json_object_get(one, "perplexity_difference_percent"),
+						     "value");
 	char name[120];
 
 	snprintf(name, sizeof(name), "perplexity, %.40s", precision);
-	stage_figure(r, name, perplexity, "", stage_json_text(one, "verdict"));
+	stage_figure(r, name, perplexity, "", json_member_text(one, "verdict"));
 	snprintf(name, sizeof(name), "difference from the reference, %.40s", precision);
 	stage_figure(r, name, difference, "%", NULL);
-	if (stage_json_number(calls, "rows") > 0) {
+	if (json_member_number(calls, "rows") > 0) {
 		snprintf(name, sizeof(name), "right function calls, %.40s", precision);
-		stage_figure(r, name, stage_json_number(calls, "exact"), "", NULL);
-		stage_figure(r, "questions", stage_json_number(calls, "rows"), "", NULL);
+		stage_figure(r, name, json_member_number(calls, "exact"), "", NULL);
+		stage_figure(r, "questions", json_member_number(calls, "rows"), "", NULL);
 	}
 	if (isfinite(difference))
 		snprintf(r->headline + used, sizeof(r->headline) - used, "; %.20s %+.2f %%", precision,
@@ -151,7 +152,7 @@ void judge_accuracy(const struct comprehensive *s, struct stage_result *r, int c
 	if (code == EXIT_PASS)
 		r->verdict = VERDICT_STAGE_PASSED;
 	else
-		stage_say(r, code == EXIT_FAILED ? VERDICT_STAGE_FAILED : VERDICT_STAGE_INCONCLUSIVE,
+		stage_say(r, stage_verdict_of(code),
 			  code == EXIT_FAILED ? "a precision missed its pass mark"
 					      : "assay eval is inconclusive");
 	if (s->own_model)
@@ -167,7 +168,7 @@ void judge_power(const struct comprehensive *s, struct stage_result *r, int code
 	json_t *all = comprehensive_read_output(s, STAGE_POWER);
 	const json_t *tables = json_object_get(json_array_get(all, 0), "tables"), *row;
 	const json_t *rows = json_object_get(json_object_get(tables, "energy_per_token"), "rows");
-	const char *why = stage_json_text(json_array_get(rows, 0), "why"); /* that of all tokens */
+	const char *why = json_member_text(json_array_get(rows, 0), "why"); /* that of all tokens */
 	size_t i;
 
 	if (!all) {
@@ -176,14 +177,14 @@ void judge_power(const struct comprehensive *s, struct stage_result *r, int code
 	}
 	json_array_foreach(rows, i, row)
 	{
-		const double rate = stage_json_number(row, "tokens_per_joule");
+		const double rate = json_member_number(row, "tokens_per_joule");
 		char name[160];
 
-		snprintf(name, sizeof(name), "tokens per joule, %.120s", stage_json_text(row, "row"));
-		stage_figure(r, name, rate, "tokens/J", stage_json_text(row, "why"));
+		snprintf(name, sizeof(name), "tokens per joule, %.120s", json_member_text(row, "row"));
+		stage_figure(r, name, rate, "tokens/J", json_member_text(row, "why"));
 		if (isfinite(rate) && !*r->headline)
 			snprintf(r->headline, sizeof(r->headline), "%.4g tokens/J (%.120s)", rate,
-				 stage_json_text(row, "row"));
+				 json_member_text(row, "row"));
 	}
 	/* A machine without an energy counter cannot pass or fail. */
 	if (*r->headline)
@@ -226,13 +227,13 @@ static void take_state(struct link_use *u, const json_t *state)
 	const json_t *part = json_object_get(state, "nvlink"), *gpu;
 	size_t i;
 
-	if (*stage_json_text(part, "why"))
-		text_copy(u->why, sizeof(u->why), stage_json_text(part, "why"));
+	if (*json_member_text(part, "why"))
+		text_copy(u->why, sizeof(u->why), json_member_text(part, "why"));
 	json_array_foreach(json_object_get(part, "gpus"), i, gpu)
 	{
 		const json_t *sum = json_object_get(gpu, "sum");
-		const double tx = stage_json_number(sum, "payload_tx"),
-			     rx = stage_json_number(sum, "payload_rx");
+		const double tx = json_member_number(sum, "payload_tx"),
+			     rx = json_member_number(sum, "payload_rx");
 
 		if (!json_array_size(json_object_get(gpu, "links")))
 			continue;

@@ -72,17 +72,15 @@ static void add_row(struct text *out, const struct comprehensive *s, int id)
 
 static enum status write_index(const struct comprehensive *s, struct error *err)
 {
-	static const char *const overall[] = {"pass", "fail", "unknown"}, *const words[] = {"passed",
-											    "failed",
-											    "inconclusive"};
-	const int code = comprehensive_code(s);
+	const enum stage_verdict verdict = stage_verdict_of(comprehensive_code(s));
+	const char *class = stage_verdict_class(verdict);
 	struct text out = {0};
 	char path[PATH_MAX + 32];
 	enum status st;
 
 	html_begin(&out, "comprehensive");
 	text_addf(&out, "<main id=\"main\"><header class=\"v-%s\"><span class=\"verdict v-%s\">%s</span>",
-		  overall[code], overall[code], words[code]);
+		  class, class, stage_verdict_word(verdict));
 	text_addf(&out, "<h1>assay comprehensive</h1><p class=\"muted\">%s, %.0f s</p></header>\n", s->began,
 		  s->seconds);
 	text_add(

@@ -2,6 +2,7 @@
 /* Results of the stages that are runs: suites of assay check, and the load test. */
 #include <math.h>
 #include "cmd/comprehensive/comprehensive.h"
+#include "core/json/member.h"
 #include "report/text/format.h"
 
 json_t *comprehensive_read_output(const struct comprehensive *s, enum stage_id id)
@@ -37,8 +38,8 @@ static void add_range(struct stage_result *r, const json_t *results, const char 
 	{
 		double value;
 
-		if (strcmp(stage_json_text(one, "probe"), probe) ||
-		    strncmp(stage_json_text(one, "target"), target, strlen(target)) ||
+		if (strcmp(json_member_text(one, "probe"), probe) ||
+		    strncmp(json_member_text(one, "target"), target, strlen(target)) ||
 		    !stage_case_figure(one, &value, &unit) || (*shown && strcmp(unit, shown)))
 			continue;
 		shown = unit;

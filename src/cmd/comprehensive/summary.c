@@ -3,6 +3,7 @@
 #include <math.h>
 #include "cmd/comprehensive/comprehensive.h"
 #include "cmd/shared/show.h"
+#include "cmd/stages/stage_page.h"
 #include "core/file/file.h"
 
 enum { SCHEMA_VERSION = 1 };
@@ -60,23 +61,6 @@ void comprehensive_show_plan(const struct comprehensive *s)
 	text_release(&out);
 }
 
-static const char *overall_word(const struct comprehensive *s)
-{
-	static const char *const words[] = {"passed", "failed", "inconclusive"};
-
-	return words[comprehensive_code(s)];
-}
-
-/* A cell of a Markdown table: a bar would end it. */
-static void add_cell(struct text *out, const char *s)
-{
-	for (; *s; s++)
-		if (*s == '|')
-			text_add(out, "\\|");
-		else
-			text_addf(out, "%c", *s == '\n' ? ' ' : *s);
-}
-
 static void add_row(struct text *out, const struct comprehensive *s, int id)
 {
 	const struct stage_result *r = &s->result[id];
@@ -87,9 +71,9 @@ static void add_row(struct text *out, const struct comprehensive *s, int id)
 	else
 		text_add(out, stage_list[id].title);
 	text_addf(out, " | %s%s | ", stage_verdict_word(r->verdict), stage_list[id].core ? " (core)" : "");
-	add_cell(out, r->headline);
+	stage_page_cell(out, r->headline);
 	text_add(out, *r->headline && *r->reason ? "; " : "");
-	add_cell(out, r->reason);
+	stage_page_cell(out, r->reason);
 	if (r->seconds > 0)
 		text_addf(out, " | %.0f s |\n", r->seconds);
 	else
@@ -103,7 +87,8 @@ void comprehensive_add_summary(struct text *out, const struct comprehensive *s)
 
 	for (int i = 0; i < STAGE_COUNT; i++)
 		count[s->result[i].verdict]++;
-	text_addf(out, "# assay comprehensive: %s\n\n%s, %.0f s, ", overall_word(s), s->began, s->seconds);
+	text_addf(out, "# assay comprehensive: %s\n\n%s, %.0f s, ",
+		  stage_verdict_word(stage_verdict_of(comprehensive_code(s))), s->began, s->seconds);
 	if (s->size.gpus)
 		text_addf(out, "%u GPU%s. ", s->size.gpus, s->size.gpus > 1 ? "s" : "");
 	else
@@ -157,9 +142,10 @@ json_t *comprehensive_json(const struct comprehensive *s)
 	for (int i = 0; i < STAGE_COUNT; i++)
 		json_array_append_new(stages, stage_json(s, i));
 	out = json_pack("{s:s, s:i, s:s, s:i, s:s, s:f, s:s, s:i, s:b, s:s, s:o}", "schema",
-			"assay.comprehensive", "schema_version", SCHEMA_VERSION, "verdict", overall_word(s),
-			"exit_code", comprehensive_code(s), "began", s->began, "seconds", s->seconds,
-			"device", s->size.device, "gpus", (int)s->size.gpus, "quick", s->o->quick, "model",
+			"assay.comprehensive", "schema_version", SCHEMA_VERSION, "verdict",
+			stage_verdict_word(stage_verdict_of(comprehensive_code(s))), "exit_code",
+			comprehensive_code(s), "began", s->began, "seconds", s->seconds, "device",
+			s->size.device, "gpus", (int)s->size.gpus, "quick", s->o->quick, "model",
 			s->own_model ? s->size.shape : s->model, "stages", stages);
 	if (lacks)
 		json_object_set_new(out, "not_possible", json_string(lacks));

@@ -7,7 +7,6 @@
 #include <time.h>
 #include "cmd/command.h"
 #include "cmd/cost/cost.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/run_dirs.h"
 #include "cmd/shared/show.h"
 
@@ -19,15 +18,17 @@ static const struct opt opts[] = {
 	OPT_ROW(struct cost_opts, prices, .name = "prices", .shown = "FILE",
 		.help = "file of prices, instead of the built-in ones"),
 	OPT_ROW(struct cost_opts, electricity, .name = "electricity", .shown = "NAME",
-		.help = "electricity of the file for break-even and sensitivity (default: its first)"),
+		.help = "the price of electricity in the file that break-even and sensitivity use (default: the "
+			"first one)"),
 	OPT_ROW(struct cost_opts, api, .name = "api", .shown = "MODEL",
-		.help = "compare with this API only (default: all of the file)"),
+		.help = "compare only with this API (default: all APIs of the file)"),
 	OPT_ROW(struct cost_opts, price_per_hour, .name = "price-per-hour", .shown = "DOLLARS", .preset = "0",
-		.min = 0, .max = 1e6, .help = "price of the whole machine per hour, beside the list prices"),
+		.min = 0, .max = 1e6,
+		.help = "price of the whole machine per hour, in addition to the list prices"),
 	OPT_ROW(struct cost_opts, capital, .name = "capital", .shown = "DOLLARS", .preset = "0", .min = 0,
 		.max = 1e9, .help = "price of the whole machine, instead of the list prices of its GPUs"),
 	OPT_ROW(struct cost_opts, years, .name = "years", .preset = "0", .min = 0, .max = 30,
-		.help = "years over which the purchase is spread; 0: those of the price, or 3"),
+		.help = "years over which the purchase price is spread; 0: the years in the price file, or 3"),
 	OPT_ROW(struct cost_opts, idle_share, .name = "idle-share", .preset = "0", .min = 0, .max = 0.99,
 		.help = "share of all time in which the machine is idle; its idle energy is added to the electricity"),
 	OPT_ROW(struct cost_opts, idle_power, .name = "idle-power", .preset = "0", .unit = "W", .min = 0,
@@ -36,13 +37,13 @@ static const struct opt opts[] = {
 		.max = 1e6,
 		.help = "mean power of the whole node during the load, from its BMC or a meter, instead of the counters"),
 	OPT_ROW(struct cost_opts, sku, .name = "sku", .shown = "SKU",
-		.help = "GPU of a server on another machine, as the prices name it"),
+		.help = "GPU type of a server on another machine, as in the price file"),
 	OPT_ROW(struct cost_opts, gpus, .name = "gpus", .preset = "0", .min = 0, .max = 100000,
-		.help = "with --sku: number of the server's GPUs; 0: those of the node's telemetry, or one"),
+		.help = "with --sku: number of GPUs of the server; 0: as many as the node's telemetry shows, or one"),
 	OPT_ROW(struct cost_opts, same_server, .name = "same-server",
-		.help = "all runs used one server: fit prefill and decode over them"),
+		.help = "all runs used the same server: fit the energy of prefill and decode over them"),
 	OPT_ROW(struct cost_opts, date, .name = "date", .shown = "YYYY-MM-DD",
-		.help = "day to which the age of prices counts (default: today)"),
+		.help = "date at which the age of the prices is computed (default: today)"),
 	OPT_ROW(struct cost_opts, format, .name = "format", .preset = "text", .choices = formats,
 		.help = "form of the output"),
 	OPT_ROW(struct cost_opts, json, .name = "json", .help = "the same as --format json"),
@@ -240,7 +241,7 @@ static int run(const struct command_context *c, const void *values)
 		st = read_all(a, p, &o, &err);
 	if (!st)
 		print(a, &o);
-	code = st ? judged_complain(c, &err) : conclude(c, a, &o);
+	code = st ? command_complain(c, &err) : conclude(c, a, &o);
 	for (size_t i = 0; a && i < a->count; i++)
 		cost_report_release(&a->report[i]);
 	prices_free(p);
@@ -250,18 +251,21 @@ static int run(const struct command_context *c, const void *values)
 
 const struct command command_cost = {
 	.name = "cost",
-	.summary = "price the tokens of a load, a server or a training run",
+	.summary = "compute the price of the tokens of a load test, a server or a training run",
 	.example =
 		"assay cost assay-runs/2026-11-28-load   # dollars per million tokens, by several ways to pay",
-	.help = "Joins tokens, time and energy of a run with dated prices. It prints dollars per million tokens for electricity, for "
-		"GPU-hours, and for a purchase at 10 to 100 % utilization. It also prints joules per token, the break-even against "
-		"APIs, prices with cached input, and which input matters most.\n\n"
-		"All prices come from one file with sources and dates, prices/prices.yaml, or from --prices FILE. A price that is more "
-		"than 90 days old is marked and causes a warning.\n\n"
-		"An unknown value is absent, and the reason stands below its table. A price of input and of output needs "
-		"the energy of prefill and decode. assay fits it over at least three stages with different ratios of input to output: "
-		"the stages of a sweep, or with --same-server all runs of the command.\n\n"
-		"Exit codes: 0 a price is known for every run; 2 no price is known, or a run counted no tokens; 64 wrong usage.",
+	.help = "Computes the price of a run from its tokens, its time, its energy, and dated prices. Prints "
+		"dollars per million tokens for electricity, for rented GPU-hours, and for a purchase at 10 "
+		"to 100 % utilization. Also prints joules per token, prices with cached input, and which "
+		"price or quantity changes the result most. The break-even is the utilization at which the "
+		"machine costs as much as an API.\n\n"
+		"All prices come from one file with sources and dates: prices/prices.yaml, or the file of "
+		"--prices. If a price is more than 90 days old, assay marks it and prints a warning.\n\n"
+		"An unknown value is absent, and the reason is below its table. For separate prices of input "
+		"and output, assay needs the energy of prefill and of decode. It fits both over at least "
+		"three stages with different ratios of input to output. These are the stages of a sweep or, "
+		"with --same-server, all runs of the command.\n\n"
+		"Exit codes: 0 every run has a price. 2 a run has no price or no tokens. 64 wrong usage.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct cost_opts)},
 	.alone = true,
 	.run = run,

@@ -120,7 +120,9 @@ void cost_add_cache(struct cost_report *r, const struct cost_ways *w, const stru
 		r, "cache", "Dollars per million tokens, blended, by the share of cached input",
 		isnan(s->cached)
 			? "the server did not report cached input: the run counts as a run without any"
-			: "own prices at other shares: time and energy are those of the split, and cached input costs nothing. An API without a price of cached input has its ordinary price");
+			: "own prices at other shares: time and energy follow from the split into prefill and decode, "
+			  "and cached input costs nothing. If an API has no price for cached input, its ordinary price "
+			  "counts");
 
 	t->priced = true;
 	cost_column_add(t, "hit_0", "0 %", "$/Mtoken");
@@ -216,7 +218,9 @@ void cost_add_sensitivity(struct cost_report *r, const struct cost_ways *w, cons
 	const struct cost_subject *s = r->subject;
 	struct cost_table *t = cost_table_add(
 		r, "sensitivity", "Dollars per million tokens, each input 20 % lower and higher",
-		"rented: the middle of the prices of an hour. bought: the middle of the prices of the purchase at 50 % utilization, and the first electricity. The widest spread comes first");
+		"rented: the mean of the lowest and the highest price per hour. bought: the mean of the "
+		"lowest and the highest purchase price, at 50 % utilization, and the first price of "
+		"electricity. The widest spread comes first");
 	struct inputs x = {.hour = 0.5 * (w->hour_low + w->hour_high),
 			   .capital = 0.5 * (w->capital_low + w->capital_high),
 			   .years = w->years,

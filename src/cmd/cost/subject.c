@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include "cmd/cost/cost.h"
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "judge/judge.h"
 #include "machine/machine.h"
 

@@ -155,7 +155,9 @@ static void add_prices(struct cost_report *r, const struct cost_ways *w)
 		train ? NULL
 		: s->split.known
 			? "input and output: the cost is divided as the energy of prefill and decode. blended: per token of the run's own mix, cached input included. output only: the whole cost on the output tokens"
-			: "blended: per token of the run's own mix, cached input included. output only: the whole cost on the output tokens. Without a split into prefill and decode there is no price of input and of output");
+			: "blended: per token of the run's own mix, cached input included. output only: the whole cost "
+			  "on the output tokens. Without a split into prefill and decode, there is no separate price "
+			  "of input and of output");
 	double tokens = cost_tokens(s), share = input_share(s);
 
 	t->priced = true;
@@ -192,7 +194,7 @@ static void add_run(struct cost_report *r, const struct cost_ways *w)
 	const struct cost_subject *s = r->subject;
 	struct cost_table *t = cost_table_add(
 		r, "run", "Dollars of this run",
-		"from the start of loading to the end of saving: start-up, tuning and evaluations are in it");
+		"from the start of loading to the end of saving, with start-up, tuning and evaluations");
 
 	t->priced = true;
 	cost_column_add(t, "dollars", "$", "$");

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "cmd/demo/demo.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/run_dirs.h"
 #include "cmd/shared/show.h"
 #include "core/clock.h"
@@ -11,25 +10,27 @@
 static const struct opt opts[] = {
 	OPT_ROW(struct demo_opts, action, .name = "what", .positional = true, .preset = "quick",
 		.choices = demo_words,
-		.help = "the tour; start: run a tour in four panes of tmux; attach: show it; kill: end it"),
+		.help = "the tour to run. start: run a tour in four panes of tmux; attach: show these panes; kill: "
+			"end the tour"),
 	OPT_ROW(struct demo_opts, tour, .name = "tour", .positional = true, .choices = tour_words,
-		.help = "with start: the tour (default: quick)"),
+		.help = "with start: the tour to run (default: quick)"),
 	OPT_ROW(struct demo_opts, steps, .name = "steps", .also = "only stages", .shown = "LIST",
-		.help = "only these steps, by number or word, with commas between; steps that they need run too"),
+		.help = "run only these steps: numbers or words, separated by commas. Steps that they need run too"),
 	OPT_ROW(struct demo_opts, pause, .name = "pause", .also = "wait interactive",
 		.help = "wait for Enter before each step"),
 	OPT_ROW(struct demo_opts, plan, .name = "plan", .also = "dry-run",
 		.help = "print steps, commands and the expected time; run nothing"),
 	OPT_ROW(struct demo_opts, model, .name = "model", .shown = "MODEL",
-		.help = "model to serve: a folder or GGUF file (default: one with random weights is made)"),
+		.help = "model to serve, a folder or GGUF file (default: assay makes one with random weights)"),
 	OPT_ROW(struct demo_opts, duration, .name = "duration", .also = "time", .preset = "0", .unit = "s",
 		.max = 86400, .help = "length of the load test; 0: 30 s on a GPU, 10 s on a CPU"),
 	OPT_ROW(struct demo_opts, train_steps, .name = "train-steps", .also = "max-steps", .preset = "80",
 		.min = 1, .max = 100000, .help = "optimizer steps of the training of three sentences"),
 	OPT_ROW(struct demo_opts, price_per_hour, .name = "price-per-hour", .preset = "0", .max = 1e6,
-		.shown = "DOLLARS", .help = "price of the whole machine per hour, for the price of a token"),
+		.shown = "DOLLARS",
+		.help = "price of the whole machine per hour, to compute the price of a token"),
 	OPT_ROW(struct demo_opts, keep_model, .name = "keep-model",
-		.help = "keep the model of a real shape that was made"),
+		.help = "keep the model that assay made for the server"),
 	OPT_ROW(struct demo_opts, detach, .name = "detach", .also = "detached",
 		.help = "with start: do not show the panes now"),
 	OPT_ROW(struct demo_opts, out, .name = "out", .also = "output-dir o", .shown = "DIR",
@@ -174,7 +175,7 @@ static int begin(struct demo *d, struct error *err)
 	if (there && !tmux_free(d->c))
 		return EXIT_INCONCLUSIVE;
 	if (prepare(d, err))
-		return judged_complain(d->c, err);
+		return command_complain(d->c, err);
 	if (there)
 		return tmux_start(d);
 	if (start)
@@ -194,7 +195,7 @@ static int run(const struct command_context *c, const void *opts_)
 		return EXIT_INCONCLUSIVE;
 	d->c = c;
 	d->o = opts_;
-	code = check(opts_, &err) ? judged_complain(c, &err) : begin(d, &err);
+	code = check(opts_, &err) ? command_complain(c, &err) : begin(d, &err);
 	for (int i = 0; i < STEP_COUNT; i++)
 		json_decref(d->result[i].figures);
 	free(d);
@@ -203,18 +204,22 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_demo = {
 	.name = "demo",
-	.summary = "a guided tour of this machine: check, training, serving, cost, on one page at the end",
-	.example =
-		"assay demo quick   # three minutes on two CPU cores; one page: assay-runs/DATE-demo-quick/demo.html",
-	.help = "Runs other assay commands one after the other and explains what each command proves. It shows each command before "
-		"it runs, its progress and the time left. A step that this machine cannot do is skipped with the reason. "
-		"demo.html shows the whole tour on one page, with links to the reports.\n\n"
-		"quick: check, training, serving. full: the same with longer measurements. benchmark: measurements only. training: "
-		"a small model learns three sentences. serve: a server under load.\n\n"
-		"start runs a tour in four panes of tmux: machine, tour, messages, and links or loss. attach shows it again, and "
-		"kill ends it. Without tmux, start runs the tour in this terminal.\n\n"
-		"A failed step does not stop the next one. Ctrl-C ends the present step, and the page is written all the same.\n\n"
-		"Exit codes: 1 a step failed, 2 a step is inconclusive or did not run because of a stop, otherwise 0; 64 wrong usage.",
+	.summary = "guided tour of this machine: check, training, serving and cost, with one page at the end",
+	.example = "assay demo quick   # one to three minutes on two CPU cores; one page: "
+		   "assay-runs/DATE-demo-quick/demo.html",
+	.help = "Runs other assay commands one after the other and explains what each command proves. It "
+		"shows each command before it runs, then its progress and the time left. If this machine "
+		"cannot run a step, assay skips it and prints the reason. demo.html shows the whole tour on "
+		"one page, with links to the reports.\n\n"
+		"The tours: quick runs check, training and serving. full runs them with longer measurements. "
+		"benchmark runs measurements only. training teaches a small model three sentences. serve "
+		"runs a server under load.\n\n"
+		"start runs a tour in four panes of tmux: machine, tour, messages, and links or loss. attach "
+		"shows it again, and kill ends it. Without tmux, start runs the tour in this terminal.\n\n"
+		"If a step fails, the next one runs all the same. Ctrl-C ends the current step, and assay "
+		"still writes the page.\n\n"
+		"Exit codes: 1 a step failed, 2 a step is inconclusive or did not run because of a stop, "
+		"otherwise 0; 64 wrong usage.",
 	.check = check,
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct demo_opts)},
 	.single = true,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "cmd/demo/demo.h"
+#include "core/json/member.h"
 #include "report/text/format.h"
 
 void judge_text(const struct demo *d, struct stage_result *r, const char *dir, int code)
@@ -17,8 +18,7 @@ void judge_text(const struct demo *d, struct stage_result *r, const char *dir, i
 	else if (code == EXIT_PASS)
 		r->verdict = VERDICT_STAGE_PASSED;
 	else
-		stage_say(r, code == EXIT_FAILED ? VERDICT_STAGE_FAILED : VERDICT_STAGE_INCONCLUSIVE,
-			  "exit code %d", code);
+		stage_say(r, stage_verdict_of(code), "exit code %d", code);
 	if (text && code >= 0 && code <= EXIT_INCONCLUSIVE)
 		snprintf(r->headline, sizeof(r->headline), "%.*s", (int)strcspn(text, "\n"), text);
 	free(text);
@@ -41,7 +41,7 @@ void judge_machine(const struct demo *d, struct stage_result *r, const char *dir
 /* Whether the figure of a case may stand without a caveat. */
 static bool is_trusted(const json_t *one)
 {
-	const char *verdict = stage_json_text(one, "verdict");
+	const char *verdict = json_member_text(one, "verdict");
 
 	return !strcmp(verdict, "pass") || !strcmp(verdict, "warn") || !strcmp(verdict, "measured");
 }
@@ -58,8 +58,8 @@ static const json_t *best_case(const json_t *results, const char *target, const 
 		const char *its_unit;
 		double value;
 
-		if (strncmp(stage_json_text(one, "target"), target, strlen(target)) ||
-		    strncmp(stage_json_text(one, "title"), title, strlen(title)) || !is_trusted(one) ||
+		if (strncmp(json_member_text(one, "target"), target, strlen(target)) ||
+		    strncmp(json_member_text(one, "title"), title, strlen(title)) || !is_trusted(one) ||
 		    !stage_case_figure(one, &value, &its_unit) || strcmp(its_unit, unit) ||
 		    (found && value <= *best))
 			continue;
@@ -91,7 +91,7 @@ static void add_best(struct stage_result *r, const json_t *results)
 			continue;
 		format_quantity(figure, sizeof(figure), value, 0, rows[i].unit);
 		snprintf(r->headline + used, sizeof(r->headline) - used, "%s%s %s", used ? "; " : "",
-			 stage_json_text(one, "title"), figure);
+			 json_member_text(one, "title"), figure);
 	}
 }
 
@@ -142,7 +142,7 @@ static void add_training(struct stage_result *r, const json_t *values)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		stage_figure(r, rows[i].name, rows[i].factor * stage_json_number(values, rows[i].field),
+		stage_figure(r, rows[i].name, rows[i].factor * json_member_number(values, rows[i].field),
 			     rows[i].unit, rows[i].note);
 }
 
@@ -150,9 +150,9 @@ void judge_train(const struct demo *d, struct stage_result *r, const char *dir, 
 {
 	json_t *results = stage_read_json(dir, "run/results.json");
 	const json_t *values = stage_job_values(results);
-	const double first = stage_json_number(values, "loss_first"),
-		     last = stage_json_number(values, "loss"),
-		     rate = stage_json_number(values, "tokens_per_s");
+	const double first = json_member_number(values, "loss_first"),
+		     last = json_member_number(values, "loss"),
+		     rate = json_member_number(values, "tokens_per_s");
 
 	(void)d;
 	stage_take_run(r, dir, results, code);
@@ -201,8 +201,8 @@ void judge_sweep(const struct demo *d, struct stage_result *r, const char *dir, 
 {
 	json_t *results = stage_read_json(dir, "results.json");
 	const json_t *values = stage_job_values(results);
-	const double met = stage_json_number(values, "sweep_met_rate"),
-		     missed = stage_json_number(values, "sweep_missed_rate");
+	const double met = json_member_number(values, "sweep_met_rate"),
+		     missed = json_member_number(values, "sweep_missed_rate");
 
 	(void)d;
 	stage_take_run(r, dir, results, code);
@@ -231,14 +231,13 @@ void judge_prove(const struct demo *d, struct stage_result *r, const char *dir, 
 	if (code == EXIT_PASS)
 		r->verdict = VERDICT_STAGE_PASSED;
 	else
-		stage_say(r, code == EXIT_FAILED ? VERDICT_STAGE_FAILED : VERDICT_STAGE_INCONCLUSIVE, "%s",
-			  stage_json_text(summary, "verdict"));
+		stage_say(r, stage_verdict_of(code), "%s", json_member_text(summary, "verdict"));
 	json_array_foreach(json_object_get(summary, "stages"), i, stage)
 	{
 		if (json_is_true(json_object_get(stage, "asked")))
-			stage_figure_text(r, stage_json_text(stage, "title"),
-					  stage_json_text(stage, "verdict"),
-					  stage_json_text(stage, "headline"));
+			stage_figure_text(r, json_member_text(stage, "title"),
+					  json_member_text(stage, "verdict"),
+					  json_member_text(stage, "headline"));
 	}
 	json_decref(summary);
 }

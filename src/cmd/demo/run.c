@@ -186,8 +186,9 @@ static enum answer wait_for_speaker(struct demo *d)
 		text_release(&prompt);
 		d->unpaused = true;
 		if (!*d->c->stop)
-			log_warn(d->c->log, LOG_TOPIC_RUN,
-				 "--pause: the standard input has ended, so the tour goes on without pauses");
+			log_warn(
+				d->c->log, LOG_TOPIC_RUN,
+				"--pause: the standard input has ended, so the tour continues without pauses");
 		return ANSWER_RUN;
 	}
 	return first == 's' ? ANSWER_SKIP : first == 'q' ? ANSWER_END : ANSWER_RUN;

@@ -325,8 +325,8 @@ const struct demo_step step_list[STEP_COUNT] = {
 		{
 			.word = "attention",
 			.title = "Attention, the kernel of language models",
-			.says = "assay's own attention runs beside the best library on the same card. The report says which "
-				"units of the GPU were busy.",
+			.says = "assay compares its own attention kernels with the best library on the same card. The report "
+				"says which units of the GPU were busy.",
 			.skips = no_attention,
 			.command = attention_command,
 			.expected_s = attention_s,
@@ -467,7 +467,8 @@ const struct demo_step step_list[STEP_COUNT] = {
 		{
 			.word = "cost",
 			.title = "Price of a token",
-			.says = "assay joins tokens, time and energy of the run with dated prices. An unknown value is absent, and its reason stands below the table.",
+			.says = "assay computes the price from the tokens, time and energy of the run and from dated prices. "
+				"An unknown value is absent, and its reason is below the table.",
 			.needs = STEP_BIT(LOAD) | STEP_BIT(SPEED),
 			.shown = 24,
 			.skips = no_price,

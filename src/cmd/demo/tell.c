@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "cmd/demo/demo.h"
 #include "cmd/shared/show.h"
+#include "core/json/member.h"
 #include "core/text/units.h"
 #include "core/text/width.h"
 
@@ -171,7 +172,7 @@ static void add_figures(struct text *out, const json_t *figures)
 		}
 		stage_figure_value(value, sizeof(value), one);
 		text_addf(out, "%*s", INDENT + 2, "");
-		width_add(out, stage_json_text(one, "name"), 44, WIDTH_LEFT);
+		width_add(out, json_member_text(one, "name"), 44, WIDTH_LEFT);
 		text_addf(out, "  %s\n", value);
 	}
 }

@@ -25,13 +25,13 @@ static const struct opt opts[] = {
 	OPT_ROW(struct deploy_opts, out, .name = "out", .also = "output output-dir o", .shown = "DIR",
 		.help = "folder on this machine (default: assay-runs/DATE-deploy)"),
 	OPT_ROW(struct deploy_opts, resume, .name = "resume", .also = "continue restart", .shown = "DIR",
-		.help = "continue the deployment in DIR: follow, fetch and clean what is left"),
+		.help = "continue the deployment in DIR: follow its runs, fetch their files, clean the hosts"),
 	OPT_ROW(struct deploy_opts, stop, .name = "stop", .also = "cancel kill",
 		.help = "with --resume: end the runs, then fetch their files"),
 	OPT_ROW(struct deploy_opts, bundle, .name = "bundle", .shown = "DIR",
 		.help = "unpacked bundle to copy (default: this program's own, or that of its build folder)"),
 	OPT_ROW(struct deploy_opts, send, .name = "send", .shown = "FILES",
-		.help = "files that the command reads, separated by commas. They are copied into its working folder"),
+		.help = "files that the command reads, separated by commas. assay copies them into its working folder"),
 	OPT_ROW(struct deploy_opts, env, .name = "env", .also = "export", .shown = "WORDS",
 		.help = "environment variables of the command: NAME=value words, separated by blanks"),
 	OPT_ROW(struct deploy_opts, ssh_config, .name = "ssh-config", .shown = "FILE",
@@ -43,7 +43,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct deploy_opts, keep, .name = "keep",
 		.help = "leave the program on the hosts, so that the next deployment copies only what differs"),
 	OPT_ROW(struct deploy_opts, patience, .name = "patience", .preset = "2min", .unit = "s", .min = 1,
-		.max = 1e6, .help = "time after which a host without an answer is lost"),
+		.max = 1e6, .help = "time without an answer after which a host counts as lost"),
 	OPT_ROW(struct deploy_opts, fetch_most, .name = "fetch-most", .preset = "4GiB", .unit = "B", .min = 1,
 		.max = 1e15, .help = "most bytes that one host may send back"),
 	OPT_ROW(struct deploy_opts, nodes, .name = "nodes", .preset = "1", .min = 1, .max = 65536,
@@ -284,10 +284,8 @@ static int run(const struct command_context *c, const void *values)
 	if (!st && o->as)
 		show_text(&file, UTF8_KEEP_NOTHING);
 	text_release(&file);
-	if (st) {
-		log_error(c->log, LOG_TOPIC_RUN, "%s", err.text);
-		code = err.status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
-	}
+	if (st)
+		code = command_complain(c, &err);
 	if (f) {
 		deploy_release(&f->deploy);
 		hosts_release(&f->hosts);
@@ -300,22 +298,25 @@ static int run(const struct command_context *c, const void *values)
 
 const struct command command_deploy = {
 	.name = "deploy",
-	.summary =
-		"run a command on many hosts that do not have assay: over ssh, or files for Slurm and Kubernetes",
+	.summary = "copy assay to many hosts over ssh and run a command there; or print files for Slurm and "
+		   "Kubernetes",
 	.example =
 		"assay deploy gpu[01-20] -- check quick   # copies assay, runs it detached, brings 20 runs back, one report",
-	.help = "Copies the bundle to each host over ssh, starts the command there (default: check quick), follows it, brings its "
-		"files back, and removes what it made. The run is detached: if the connection or this program ends, it goes "
-		"on, and --resume continues. A host needs an ssh server, a POSIX shell and the usual small programs. It needs "
-		"neither tar nor Python.\n\n"
-		"ssh uses keys and the agent only, and asks no questions. Users, ports and jump hosts come from your ssh "
-		"configuration. Host keys must be known; --accept-new saves new ones.\n\n"
-		"The folder gets the files of each host below hosts/, one report of all runs, and fleet.txt with outliers and "
-		"differences.\n\n"
-		"--as prints a file for another system, with a reason for each setting. It knows array jobs of Slurm, four "
-		"kinds of Kubernetes (Job, DaemonSet, HorizontalPodAutoscaler, ServiceMonitor), and container files.\n\n"
-		"Exit codes: 1 a run failed, or a host is a slow outlier. 2 otherwise, if a host was lost or could not be used, or "
-		"a run was inconclusive. 0 all requirements are met on all hosts. 64 wrong usage.",
+	.help = "Copies the bundle (assay with its libraries) to each host over ssh and starts the command "
+		"there (default: check quick). Follows the command, copies its files back, and removes "
+		"everything from the host. If the connection or this program ends, the run on the host goes "
+		"on, and --resume continues. A host needs an ssh server, a POSIX shell and the usual small "
+		"programs. It needs neither tar nor Python.\n\n"
+		"ssh uses only your keys and your agent, and asks no questions. Users, ports and jump hosts "
+		"come from your ssh configuration. Host keys must be known. --accept-new saves new ones.\n\n"
+		"The results are in one folder: the files of each host below hosts/, one report of all runs, "
+		"and fleet.txt with outliers and differences.\n\n"
+		"--as prints a file for another system, with a reason for each setting. It can print array "
+		"jobs for Slurm, four kinds of objects for Kubernetes (Job, DaemonSet, "
+		"HorizontalPodAutoscaler, ServiceMonitor), and container files.\n\n"
+		"Exit codes: 0 all requirements are met on all hosts. 1 a run failed, or a host is a slow "
+		"outlier. 2 a host was lost or could not be used, or a run was inconclusive. If 1 and 2 both "
+		"apply, the exit code is 1. 64 wrong usage.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct deploy_opts)},
 	.rest = "[-- COMMAND [WORD...]]",
 	.alone = true,

@@ -2,7 +2,6 @@
 /* assay eval: perplexity and function calls of a model in several precisions. */
 #include <stdlib.h>
 #include "cmd/eval/show.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/show.h"
 #include "cmd/shared/single_process.h"
 
@@ -26,8 +25,8 @@ static const struct opt opts[] = {
 		.help = "plain text, or rows with text, input_ids or a conversation (JSON Lines or an array)"),
 	OPT_ROW(struct eval_opts, precisions, .name = "precisions", .also = "precision dtype dtypes",
 		.preset = "auto", .shown = "LIST",
-		.help = "precisions with commas between; the first is the reference. GPU: bf16, fp8-cache, "
-			"fp8-weights, fp8; CPU: file, f32, fp8-cache"),
+		.help = "precisions, separated by commas. The first one is the reference. On a GPU: bf16, fp8-cache, "
+			"fp8-weights, fp8. On a CPU: file, f32, fp8-cache"),
 	OPT_ROW(struct eval_opts, compare, .name = "compare", .also = "with model2 other", .shown = "MODEL2",
 		.help = "another model with the same tokenizer, such as a GGUF file, to compare with MODEL"),
 	OPT_ROW(struct eval_opts, rows_max, .name = "max-rows", .also = "limit num-samples", .preset = "0",
@@ -36,7 +35,8 @@ static const struct opt opts[] = {
 		.preset = "0", .max = 1048576, .shown = "TOKENS",
 		.help = "longest window of a document; 0: the model's context, at most 2048"),
 	OPT_ROW(struct eval_opts, stride, .name = "stride", .preset = "0", .max = 1048576, .shown = "TOKENS",
-		.help = "tokens from the begin of a window to that of the next; 0: the context, no overlap"),
+		.help = "tokens from the beginning of a window to the beginning of the next; 0: the context, so "
+			"windows do not overlap"),
 	OPT_ROW(struct eval_opts, tokens, .name = "tokens",
 		.also = "max-tokens max-new-tokens n-predict num-tokens max-gen-len", .preset = "256",
 		.max = 1048576, .help = "most tokens of an answer with function calls; 0: ask no questions"),
@@ -45,10 +45,11 @@ static const struct opt opts[] = {
 		.help = "device that computes; auto: a GPU if one works, otherwise the CPU"),
 	OPT_ROW(struct eval_opts, perplexity_mark, .name = "perplexity-mark", .preset = "1", .min = 0,
 		.max = 1e6, .shown = "PERCENT",
-		.help = "pass mark: how much higher the perplexity may be than the reference's"),
+		.help = "pass mark: by how many percent the perplexity may exceed the reference's"),
 	OPT_ROW(struct eval_opts, calls_mark, .name = "calls-mark", .preset = "2", .min = 0, .max = 100,
 		.shown = "POINTS",
-		.help = "pass mark: how many percentage points fewer calls may be right than the reference's"),
+		.help = "pass mark: by how many percentage points the share of right calls may be below the "
+			"reference's"),
 	OPT_ROW(struct eval_opts, template, .name = "chat-template", .also = "template", .shown = "NAME",
 		.help = "chat template of conversations: auto (the model's own), a family, or a .jinja file"),
 	OPT_ROW(struct eval_opts, tokenizer, .name = "tokenizer", .also = "tokenizer-path", .shown = "PATH",
@@ -331,26 +332,28 @@ static int run(const struct command_context *c, const void *opts_)
 		eval_measured_release(&e.measured[i]);
 	eval_windows_release(&e.windows);
 	eval_data_release(&e.data);
-	return st ? judged_complain(c, &err) : code;
+	return st ? command_complain(c, &err) : code;
 }
 
 const struct command command_eval = {
 	.name = "eval",
-	.summary = "compare the accuracy of a model's precisions",
+	.summary = "compare the accuracy of a model in several precisions, such as BF16 and FP8",
 	.example =
 		"assay eval model --data held.jsonl   # perplexity and right calls per precision, with verdicts",
-	.help = "Measures a model in several precisions with the same data. It measures perplexity. For conversations with tools "
-		"and an expected answer, it also counts the answers with the right function calls, by the rule of bfcl-eval's "
-		"checker. The first precision is the reference. Each other one gets its difference, the interval of this "
-		"difference, and a verdict by the pass marks. The preset marks are those that assay sets for its own FP8 "
-		"weights and FP8 cache. Exit code 1: a mark was missed. Exit code 2: there is only one window or one question, whose "
-		"interval is too wide to decide.\n"
-		"\n"
-		"A document that is longer than the context is cut into windows. Each window scores the tokens that no earlier "
-		"one has scored, except its first token. In a conversation, only the assistant's texts are scored if the "
-		"template's family is known. A text file is one document.\n"
-		"\n"
-		"A table for each precision shows the planned memory of each component beside the largest memory in use.",
+	.help = "Measures a model in several precisions (number formats) with the same data. It computes the "
+		"perplexity: how well the model predicts the data, lower is better. For conversations with "
+		"tools and an expected answer, it also counts the answers with the right function calls, by "
+		"the rule of bfcl-eval's checker. The first precision is the reference. For each other "
+		"precision, it prints the difference, the interval of the difference, and a verdict by the "
+		"pass marks. By default, these are the marks that assay sets for its own FP8 weights and FP8 "
+		"cache. Exit code 1: a mark was missed. Exit code 2: there is only one window or one "
+		"question, so the interval is too wide to decide.\n\n"
+		"If a document is longer than the context, assay cuts it into windows. Each window scores "
+		"the tokens that no earlier window has scored, except its first token. In a conversation, "
+		"assay scores only the assistant's texts, if it knows the family of the chat template. A "
+		"text file is one document.\n\n"
+		"A table for each precision compares the planned memory of each component with the largest "
+		"memory in use.",
 	.check = check,
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct eval_opts)},
 	.single = true,

@@ -22,21 +22,21 @@ static const struct opt opts[] = {
 		.also = "web.config.file web-config-file", .shown = "FILE",
 		.help = "Prometheus' web configuration file, with TLS certificate and users"),
 	OPT_ROW(struct exporter_opts, processes, .name = "processes", .preset = "8", .min = 1, .max = 64,
-		.help = "most processes that are shown for each GPU, those with the most memory first"),
+		.help = "largest number of processes to show per GPU; those with the most memory come first"),
 	OPT_ROW(struct exporter_opts, connections, .name = "max-connections", .preset = "512", .min = 8,
 		.max = 20000, .help = "most open connections"),
 	OPT_ROW(struct exporter_opts, runs, .name = "runs", .shown = "DIR",
 		.help = "folder with run directories (default: assay-runs)"),
 	OPT_ROW(struct exporter_opts, job_files, .name = "job-files", .also = "hpc-job-mapping-dir",
 		.shown = "DIR",
-		.help = "folder where a prolog writes the jobs of GPU N into the file N (default: "
+		.help = "folder in which a Slurm prolog writes the jobs of GPU N into the file N (default: "
 			"$DCGM_HPC_JOB_MAPPING_DIR)"),
 	OPT_ROW(struct exporter_opts, pods, .name = "pod-resources", .also = "pod-resources-kubelet-socket",
 		.shown = "SOCKET",
-		.help = "socket on which the kubelet tells the pods of GPUs (default: "
+		.help = "socket on which the kubelet lists the pods that use GPUs (default: "
 			"$DCGM_POD_RESOURCES_KUBELET_SOCKET, or /var/lib/kubelet/pod-resources/kubelet.sock)"),
 	OPT_ROW(struct exporter_opts, replay, .name = "replay", .shown = "FILE",
-		.help = "serve this recording, again and again, instead of this machine"),
+		.help = "serve the values of this recording in a loop, instead of this machine's"),
 };
 
 /* The readers are processes of their own, which find the folder and the socket in their environment. */
@@ -71,7 +71,7 @@ static int run(const struct command_context *c, const void *opts_)
 		log_error(c->log, LOG_TOPIC_RUN, "%s", err.text);
 	}
 	exporter_release(&x);
-	return !st ? EXIT_PASS : st == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+	return command_code(st);
 }
 
 const struct command command_exporter = {
@@ -79,14 +79,16 @@ const struct command command_exporter = {
 	.summary = "serve the metrics of this machine to Prometheus",
 	.example =
 		"assay exporter --names both   # http://127.0.0.1:19841/metrics, with dcgm-exporter's names too",
-	.help = "/metrics: GPUs, NVLinks, processes, network, disks, processors, live runs and the last check, in "
-		"Prometheus' text form or in OpenMetrics, as the client asks. A value that was not read is absent, "
-		"never 0.\n"
-		"/-/healthy answers 200 while the exporter works, /-/ready after the first reading. The page / shows "
-		"each source and its state.\n\n"
-		"Other processes read the machine, at their own interval. If a driver hangs, its values go, "
-		"assay_source_up is 0, and scrapes go on. It needs no root, no DCGM and no other program.\n\n"
-		"docs/how-to/scrape-a-node.md has the configuration of Prometheus, rules, alerts and dashboards.",
+	.help = "/metrics has the values of GPUs, NVLinks, processes, network, disks, processors, live runs "
+		"and the last check. The format is Prometheus' text form, or OpenMetrics if the client asks "
+		"for it. A value that was not read is absent, never 0.\n"
+		"/-/healthy answers 200 while the exporter works, /-/ready after the first reading. The page "
+		"/ shows each source and its state.\n\n"
+		"Helper processes read the machine, at their own interval. If a driver hangs, its values "
+		"become absent, assay_source_up is 0, and scrapes still work. The exporter needs no root, no "
+		"DCGM and no other program.\n\n"
+		"docs/how-to/scrape-a-node.md has the configuration of Prometheus, rules, alerts and "
+		"dashboards.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct exporter_opts)},
 	.single = true,
 	.run = run,

@@ -55,8 +55,8 @@ void exporter_warn(const struct exporter *x, const struct web_config *web)
 	if (web->http2_line)
 		log_warn(
 			x->c->log, LOG_TOPIC_RUN,
-			"exporter: %s:%d: http2: true has no effect, because assay exporter speaks HTTP/1.1. "
-			"Clients of HTTP/2 speak it too",
+			"exporter: %s:%d: http2: true has no effect, because assay exporter supports only HTTP/1.1, "
+			"which HTTP/2 clients can use too",
 			x->o->web_config, web->http2_line);
 }
 

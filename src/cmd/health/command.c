@@ -21,15 +21,16 @@ struct health_opts {
 
 static const struct opt opts[] = {
 	OPT_ROW(struct health_opts, caller, .name = "for", .preset = "nobody", .choices = health_caller_words,
-		.help = "use the exit codes that this caller needs; the modes of Slurm always end with 0"),
+		.help = "use the exit codes that this caller needs. The modes for Slurm always end with 0"),
 	OPT_ROW(struct health_opts, active, .name = "active",
 		.help = "load all GPUs together for at most 30 s, if no other process uses one"),
 	OPT_ROW(struct health_opts, run, .name = "run", .shown = "DIR",
 		.help = "compare the figures of this finished run with earlier ones, and keep them as baseline"),
 	OPT_ROW(struct health_opts, drain_with, .name = "drain-with", .shown = "CMD",
-		.help = "run CMD when a hardware failure is seen by two runs; %n is the node, %r the reason"),
+		.help = "run CMD if two runs found the same hardware failure. assay replaces %n with the node and %r "
+			"with the reason"),
 	OPT_ROW(struct health_opts, resume_with, .name = "resume-with", .shown = "CMD",
-		.help = "run CMD when a node that --drain-with drained has passed twice"),
+		.help = "run CMD after a node that --drain-with drained has passed twice"),
 	OPT_ROW(struct health_opts, node, .name = "node", .shown = "NAME",
 		.help = "name of the node for CMD (default: SLURMD_NODENAME, else the host name)"),
 	OPT_ROW(struct health_opts, state, .name = "state", .shown = "FILE",
@@ -37,19 +38,20 @@ static const struct opt opts[] = {
 	OPT_ROW(struct health_opts, new_baseline, .name = "new-baseline",
 		.help = "forget the figures of earlier runs, for example after a repair"),
 	OPT_ROW(struct health_opts, within, .name = "within", .also = "timeout", .preset = "40s", .unit = "s",
-		.min = 1, .max = 600, .help = "time limit of the readings; after it the verdict is unknown"),
+		.min = 1, .max = 600,
+		.help = "time limit for reading all values. If it is exceeded, the result is unknown"),
 	OPT_ROW(struct health_opts, expect, .name = "expect", .shown = "SKU:N",
 		.help = "GPU type and count that the node must have, as in h100-sxm:8"),
 	OPT_ROW(struct health_opts, site, .name = "site", .shown = "FILE",
-		.help = "YAML file with the operator's statements about the machine"),
+		.help = "YAML file with the agreed properties of the machine"),
 	OPT_ROW(struct health_opts, expectations, .name = "expectations", .shown = "DIR",
 		.help = "judge by these expectations instead of the built-in ones"),
 	OPT_ROW(struct health_opts, suite, .name = "suite", .preset = "health-active", .shown = "NAME|FILE",
-		.help = "with --active: the load, a built-in suite or a YAML file"),
+		.help = "with --active: the suite to run, built-in or a YAML file"),
 	OPT_ROW(struct health_opts, out, .name = "out", .shown = "DIR",
 		.help = "with --active: keep the run directory here"),
 	OPT_ROW(struct health_opts, machine, .name = "machine", .shown = "DIR",
-		.help = "judge a recorded machine; no state is kept"),
+		.help = "judge a recorded machine; keep no state"),
 	OPT_ROW(struct health_opts, json, .name = "json",
 		.help = "one JSON object instead of a line of text"),
 };
@@ -299,25 +301,31 @@ static int run(const struct command_context *c, const void *opts_)
 		log_error(c->log, LOG_TOPIC_RUN, "%s", err.text);
 	state_place_close(&r.place);
 	if (st)
-		return st == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+		return command_code(st);
 	return health_exit_code(r.finding.verdict);
 }
 
 const struct command command_health = {
 	.name = "health",
 	.summary =
-		"decide whether this node may take work: for Slurm, node-problem-detector and readiness probes",
-	.example = "assay health   # one line: pass, fail or unknown, and why; exit code 0, 1 or 2",
-	.help = "Reads the state of GPUs and host within seconds, without load, and judges it by the rules of `assay check`. "
-		"The result is one line on stdout. --active also loads all GPUs together for at most 30 s.\n\n"
-		"Exit codes: 0 pass, 1 fail, 2 unknown, 64 wrong usage. --for selects the exit codes of a caller. "
-		"The modes slurm-prolog, slurm-epilog and slurm-healthcheck always end with 0, because Slurm drains a node on any "
-		"other exit code. The mode npd has 0, 1 and 2. The mode readiness ends with 1 for fail, else with 0.\n\n"
-		"Draining happens only by --drain-with, only for a hardware failure, and only when two runs saw it. "
-		"--resume-with returns a node that assay itself drained, after two passes. Both commands are split into words without "
-		"a shell. They also get ASSAY_HEALTH_NODE, ASSAY_HEALTH_REASON and ASSAY_HEALTH_CAUSE.\n\n"
-		"Figures of --active and --run are kept per GPU, driver and power limit. A figure that is clearly below this node's own history "
-		"is a failure, but does not drain.",
+		"check within seconds whether this node is healthy enough for jobs (for Slurm and Kubernetes)",
+	.example = "assay health   # one line: pass, fail or unknown, and the reason; exit code 0, 1 or 2",
+	.help = "Reads the state of the GPUs and the host within seconds, and judges it by the rules of "
+		"`assay check`. It puts no load on the node. The result is one line on stdout. --active also "
+		"loads all GPUs together for at most 30 s.\n\n"
+		"Exit codes: 0 pass, 1 fail, 2 unknown, 64 wrong usage. --for selects the exit codes that a "
+		"caller needs. The modes slurm-prolog, slurm-epilog and slurm-healthcheck always end with 0. "
+		"On any other exit code Slurm would drain the node, that is, give it no new jobs. The mode "
+		"npd (node-problem-detector) uses 0, 1 and 2. The mode readiness ends with 1 for fail, "
+		"otherwise with 0.\n\n"
+		"assay drains a node only with the command of --drain-with, only for a hardware failure, and "
+		"only if two runs found it. After two passes, the command of --resume-with makes the node "
+		"available again, if assay itself drained it. assay splits both commands into words without "
+		"a shell. Their environment has ASSAY_HEALTH_NODE, ASSAY_HEALTH_REASON and "
+		"ASSAY_HEALTH_CAUSE.\n\n"
+		"assay keeps the figures of --active and --run for each combination of GPU, driver and power "
+		"limit. If a figure is clearly below this node's own history, the result is a failure. Such "
+		"a failure does not drain the node.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct health_opts)},
 	.code_for_caller = health_code_for_caller,
 	.run = run,

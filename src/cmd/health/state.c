@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/file/file.h"
+#include "core/json/member.h"
 #include "core/json/read.h"
 
 #define VALUE_MOST 1e30
@@ -87,16 +88,6 @@ static bool take_text(char *out, size_t size, const json_t *map, const char *key
 	return true;
 }
 
-static bool take_count(unsigned *out, const json_t *map, const char *key, unsigned most)
-{
-	const json_t *v = json_object_get(map, key);
-
-	if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) > most)
-		return false;
-	*out = (unsigned)json_integer_value(v);
-	return true;
-}
-
 /* False if the members contradict each other, or one of them is wrong. */
 static bool take_gate(struct gate *g, const json_t *map)
 {
@@ -116,8 +107,9 @@ static bool take_gate(struct gate *g, const json_t *map)
 		return true;
 	if (!take_text(g->part, sizeof(g->part), map, "part") || !*g->part ||
 	    !take_text(cause, sizeof(cause), map, "cause") || !cause_from_name(cause, &g->cause) ||
-	    !health_is_hardware(g->cause) || !take_count(&g->sightings, map, "sightings", GATE_COUNT_MAX) ||
-	    !take_count(&g->passes, map, "passes", GATE_COUNT_MAX) ||
+	    !health_is_hardware(g->cause) ||
+	    !json_member_count(&g->sightings, map, "sightings", GATE_COUNT_MAX) ||
+	    !json_member_count(&g->passes, map, "passes", GATE_COUNT_MAX) ||
 	    !take_text(g->reason, sizeof(g->reason), map, "reason"))
 		return false;
 	return g->sightings && (g->state == GATE_DRAINED ? *g->reason != '\0' : !g->passes && !*g->reason);

@@ -107,18 +107,20 @@ static void add_option_table(struct text *out, const struct opt_table *t, const 
 
 static void add_training(struct text *out)
 {
-	text_addf(
-		out,
-		"# Training\n"
-		"\n"
-		"This page is %s.\n"
-		"The configuration of `assay train` is a YAML or JSON file with these sections. Each section is a map. "
-		"A setting that takes one word also accepts a list. The names of other programs are accepted: "
-		"`lora_alpha`, `lora_dropout`, `model_name_or_path`, `gradient_clipping`, `train_file`. `model: "
-		"PATH` alone names the model. Relative paths start at the folder in which assay is started. "
-		"`deepspeed`, a file or a map, sets stage, micro-batch, accumulation, clipping and bf16; "
-		"assay lists its other settings and ignores them.\n",
-		generated);
+	text_addf(out,
+		  "# Training\n\n"
+		  "This page is %s.\n\n"
+		  "`assay train` reads its configuration from a YAML or JSON file with the sections below. "
+		  "Each section is a map. [examples/train.yaml](../../examples/train.yaml) is an example.\n\n"
+		  "- A setting that takes several words accepts one word or a list.\n"
+		  "- assay also accepts the names that other programs use: `lora_alpha`, `lora_dropout`, "
+		  "`model_name_or_path`, `gradient_clipping`, `train_file`.\n"
+		  "- `model: PATH` is short for a section with the model's path.\n"
+		  "- Relative paths start at the folder in which you start assay.\n"
+		  "- `deepspeed` takes a configuration of DeepSpeed: a file or a map. assay uses its stage, "
+		  "micro-batch, accumulation, clipping and bf16. It lists the other settings and ignores "
+		  "them.\n",
+		  generated);
 	for (size_t i = 0; i < config_section_count; i++) {
 		text_addf(out, "\n## %s: %s\n", config_sections[i].name, config_sections[i].help);
 		add_option_table(out, &config_sections[i].table, "");
@@ -179,7 +181,7 @@ static void add_serving(struct text *out)
 
 static void add_option_table(struct text *out, const struct opt_table *t, const char *dashes)
 {
-	char word[160];
+	char word[HELP_WORD_BYTES];
 
 	if (!t->count)
 		return;

@@ -72,7 +72,7 @@ static void add_wrapped(struct text *out, const char *s, size_t column, size_t i
 
 static void add_option(struct text *out, const struct opt *row, enum help_style style)
 {
-	char word[160], left[240];
+	char word[HELP_WORD_BYTES], left[HELP_WORD_BYTES + 80];
 	struct text help = {0};
 
 	help_value_word(row, word, sizeof(word));
@@ -107,12 +107,19 @@ void help_overview(FILE *to)
 {
 	struct text t = {0};
 
-	text_add(&t, "assay measures what a GPU machine can do, explains what keeps it below its limits, and "
-		     "names the setting to change.\n\n"
-		     "usage: assay COMMAND [OPTION...]\n\n");
+	text_add(
+		&t,
+		"assay checks the health and the speed of GPU machines. If a figure is below the hardware's limit,\n"
+		"it explains why and names the setting to change. It also fine-tunes language models, serves them,\n"
+		"load-tests servers and profiles CUDA programs.\n\n"
+		"usage: assay COMMAND [OPTION...]\n\n"
+		"First steps:\n"
+		"  assay check quick    check this machine, with or without GPUs; takes about a minute\n"
+		"  assay demo quick     a guided tour of check, training and serving\n\n"
+		"Commands:\n");
 	for (const struct command *const *c = command_list; *c; c++)
 		if (!(*c)->hidden)
-			text_addf(&t, "  %-12s %s\n", (*c)->name, (*c)->summary);
+			text_addf(&t, "  %-13s %s\n", (*c)->name, (*c)->summary);
 	text_add(
 		&t,
 		"\n`assay COMMAND --help` shows a command's options and an example.\n"

@@ -25,6 +25,8 @@ enum status help_debug_topics(const char *list, unsigned *topics, struct error *
  * command's --name value. */
 enum help_style { HELP_COMMAND, HELP_PROBE };
 void help_options(struct text *out, const struct opt_table *t, enum help_style style);
-/* The placeholder for the option's value: "BYTES", "N", "FILE", "a|b|c". */
+/* The placeholder for the option's value: "BYTES", "N", "FILE", "a|b|c". The longest list of choices fits
+ * into HELP_WORD_BYTES. */
+enum { HELP_WORD_BYTES = 512 };
 void help_value_word(const struct opt *row, char *out, size_t size);
 #endif

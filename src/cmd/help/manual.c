@@ -23,7 +23,7 @@ static void add_roff(struct text *out, const char *s)
 
 static void add_manual_option(struct text *out, const struct opt *row, enum help_style style)
 {
-	char word[160];
+	char word[HELP_WORD_BYTES];
 
 	help_value_word(row, word, sizeof(word));
 	text_add(out, ".TP\n.B ");

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include "cmd/command.h"
 #include "cmd/history/history.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/loaded_runs.h"
 #include "cmd/shared/run_dirs.h"
 #include "cmd/shared/show.h"
@@ -115,7 +114,7 @@ static int run(const struct command_context *c, const void *opts_)
 		st = history_collect(&h, l.run, l.count, o->all, &err);
 	if (!st)
 		st = show(c, o, &h, &err);
-	code = st ? judged_complain(c, &err) : h.exit_code;
+	code = st ? command_complain(c, &err) : h.exit_code;
 	history_release(&h);
 	loaded_runs_release(&l);
 	free((void *)words.word);
@@ -128,10 +127,12 @@ const struct command command_history = {
 	.summary = "show this machine's runs over time, and mark significant changes",
 	.example =
 		"assay history --plot history.svg   # all runs below assay-runs/; exit code 1 if a judged case became slower",
-	.help = "Shows each case with a sustained window as one line: first and last figure, and a sparkline of all runs. "
-		"Each figure is compared with the median of the runs since the last change, by the same statistic as in "
-		"assay compare. A figure beyond the noise is marked, and begins a new level.\n\n"
-		"Exit code 1 means that a judged case is on a worse level than before, 0 that none is, and 2 that there is nothing to compare.",
+	.help = "Shows one line for each case with a long (sustained) measurement: the first and the last "
+		"figure, and a sparkline of all runs. assay compares each figure with the median of the runs "
+		"since the last change, by the same statistic as assay compare. If the difference exceeds "
+		"the noise, assay marks the figure, and later runs are compared with the new level.\n\n"
+		"Exit codes: 0 no judged case is on a worse level than before. 1 a judged case is. 2 there "
+		"is nothing to compare.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct history_opts)},
 	.alone = true,
 	.run = run,

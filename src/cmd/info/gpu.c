@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay info gpu: what the driver reports about each GPU, in groups. */
 #include "cmd/info/info.h"
+#include "core/json/member.h"
 #include "vendor/nvml_types.h"
 
 /* Words for facts whose value is a number with a meaning. NULL ends each list. */
@@ -156,7 +157,7 @@ void info_fact(struct text *t, const struct gpu *g, enum gpu_fact fact)
 
 const char *info_fact_why(const json_t *row, const struct gpu *g, enum gpu_fact fact)
 {
-	const char *why = info_string(json_object_get(row, "unreadable"), gpu_fact_name(fact));
+	const char *why = json_member_text(json_object_get(row, "unreadable"), gpu_fact_name(fact));
 
 	if (*why)
 		return why;
@@ -252,11 +253,11 @@ static void identity_rows(struct text *t, const json_t *row, const struct gpu *g
 	listed_row(t, row, g);
 	info_row(t, "UUID", "%s", g->uuid);
 	info_row(t, "serial", "%s", g->serial);
-	info_row(t, "part", "%s", info_string(row, "part_number"));
+	info_row(t, "part", "%s", json_member_text(row, "part_number"));
 	info_row(t, "VBIOS", "%s", g->vbios);
-	info_row(t, "firmware", "%s", info_string(row, "gsp_firmware"));
-	info_row(t, "InfoROM", "%s", info_string(row, "inforom"));
-	info_row(t, "local CPUs", "%s", info_string(row, "local_cpus"));
+	info_row(t, "firmware", "%s", json_member_text(row, "gsp_firmware"));
+	info_row(t, "InfoROM", "%s", json_member_text(row, "inforom"));
+	info_row(t, "local CPUs", "%s", json_member_text(row, "local_cpus"));
 }
 
 static void process_rows(struct text *t, const json_t *row)
@@ -270,7 +271,7 @@ static void process_rows(struct text *t, const json_t *row)
 		char bytes[32];
 
 		info_row(t, i ? "" : "running", "%s, %s, pid %" JSON_INTEGER_FORMAT "%s%s",
-			 info_string(p, "kind"), info_string(p, "name"),
+			 json_member_text(p, "kind"), json_member_text(p, "name"),
 			 json_integer_value(json_object_get(p, "pid")), memory ? ", " : "",
 			 memory ? info_bytes(bytes, json_number_value(memory)) : "");
 	}
@@ -278,7 +279,7 @@ static void process_rows(struct text *t, const json_t *row)
 
 static void one_gpu(struct text *t, const json_t *row, const struct gpu *g, unsigned index)
 {
-	const char *because = info_string(row, "not_granted_because");
+	const char *because = json_member_text(row, "not_granted_because");
 
 	text_addf(t, "GPU %u  %s\n", index, g->name[0] ? g->name : "name unreadable");
 	info_row(t, "state", "%s%s%s", status_name(g->status), g->reason[0] ? ": " : "", g->reason);

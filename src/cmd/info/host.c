@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay info cpu and assay info memory. */
 #include "cmd/info/info.h"
+#include "core/json/member.h"
 
 /* Joins the words of a list with `sep` between them. */
 static void join(struct text *t, const json_t *list, const char *sep)
@@ -37,7 +38,7 @@ static void clock_row(struct text *t, const struct machine *m, const json_t *cpu
 	if (json_object_get(cpu, "mhz_now"))
 		info_row(t, "clock", "%.0f MHz now, %.0f to %.0f MHz, governor %s",
 			 info_number(cpu, "mhz_now"), info_number(cpu, "mhz_min"),
-			 info_number(cpu, "mhz_max"), info_string(cpu, "governor"));
+			 info_number(cpu, "mhz_max"), json_member_text(cpu, "governor"));
 	else
 		info_row(t, "clock", "unreadable: %s%s", info_why(m, "CPU clocks"), told);
 }
@@ -58,7 +59,7 @@ static void cache_table(struct text *t, const struct machine *m, const json_t *c
 	{
 		double each = info_number(row, "bytes"), count = info_number(row, "count");
 
-		text_addf(&lines, "L%.0f\t%s\t%s", info_number(row, "level"), info_string(row, "type"),
+		text_addf(&lines, "L%.0f\t%s\t%s", info_number(row, "level"), json_member_text(row, "type"),
 			  info_bytes(bytes, each));
 		if (count > 0)
 			text_addf(&lines, "\t%.0f\t%s\t%.0f", count, info_bytes(all, each * count),
@@ -83,19 +84,19 @@ static void devices_of_node(struct text *t, const struct machine *m, double node
 	json_array_foreach(json_object_get(tree, "gpus"), i, row)
 	{
 		if (stands_at(json_object_get(json_object_get(row, "facts"), "numa_node"), node))
-			text_addf(t, "%sGPU %zu (%s)", t->size ? ", " : "", i, info_string(row, "pci"));
+			text_addf(t, "%sGPU %zu (%s)", t->size ? ", " : "", i, json_member_text(row, "pci"));
 	}
 	json_array_foreach(json_object_get(tree, "ports"), i, row)
 	{
 		if (stands_at(json_object_get(row, "numa_node"), node))
-			text_addf(t, "%s%s%s%s%s", t->size ? ", " : "", info_string(row, "device"),
-				  *info_string(row, "pci") ? " (" : "", info_string(row, "pci"),
-				  *info_string(row, "pci") ? ")" : "");
+			text_addf(t, "%s%s%s%s%s", t->size ? ", " : "", json_member_text(row, "device"),
+				  *json_member_text(row, "pci") ? " (" : "", json_member_text(row, "pci"),
+				  *json_member_text(row, "pci") ? ")" : "");
 	}
 	json_array_foreach(json_object_get(json_object_get(tree, "storage"), "disks"), i, row)
 	{
 		if (stands_at(json_object_get(row, "numa_node"), node))
-			text_addf(t, "%s%s", t->size ? ", " : "", info_string(row, "name"));
+			text_addf(t, "%s%s", t->size ? ", " : "", json_member_text(row, "name"));
 	}
 }
 
@@ -106,8 +107,8 @@ static void node_line(struct text *lines, const struct machine *m, const json_t 
 	char bytes[32];
 
 	devices_of_node(&devices, m, node);
-	text_addf(lines, "%.0f\t%s\t%s\t%s\t%s\n", node, info_string(row, "cpus"), info_bytes(bytes, memory),
-		  info_string(row, "distances"), text_str(&devices));
+	text_addf(lines, "%.0f\t%s\t%s\t%s\t%s\n", node, json_member_text(row, "cpus"),
+		  info_bytes(bytes, memory), json_member_text(row, "distances"), text_str(&devices));
 	*sum += memory;
 	text_release(&devices);
 }
@@ -146,7 +147,7 @@ void info_cpu(struct text *t, const struct machine *m)
 
 	text_add(t, "CPU\n");
 	info_cpu_rows(t, m);
-	info_row(t, "affinity", "%s", info_string(cpu, "affinity"));
+	info_row(t, "affinity", "%s", json_member_text(cpu, "affinity"));
 	join(&isa, json_object_get(cpu, "isa"), " ");
 	info_row(t, "instruction sets", "%s", text_str(&isa));
 	text_release(&isa);
@@ -165,8 +166,8 @@ static void module_table(struct text *t, const json_t *dimms)
 	text_add(&lines, "module\t>size\tkind\t>speed\t>of\n");
 	json_array_foreach((json_t *)dimms, i, row)
 	{
-		text_addf(&lines, "%s\t%s\t%s", info_string(row, "locator"),
-			  info_bytes(bytes, info_number(row, "bytes")), info_string(row, "type"));
+		text_addf(&lines, "%s\t%s\t%s", json_member_text(row, "locator"),
+			  info_bytes(bytes, info_number(row, "bytes")), json_member_text(row, "type"));
 		if (json_object_get(row, "mts_configured"))
 			text_addf(&lines, "\t%.0f MT/s", info_number(row, "mts_configured"));
 		else
@@ -199,7 +200,7 @@ void info_memory(struct text *t, const struct machine *m)
 						       : "none");
 	info_row(t, "huge pages", "%.0f of %s, transparent: %s", info_number(memory, "hugepages_total"),
 		 info_bytes(a, info_number(memory, "hugepage_bytes")),
-		 info_string(json_object_get(machine_json(m), "system"), "transparent_hugepage"));
+		 json_member_text(json_object_get(machine_json(m), "system"), "transparent_hugepage"));
 	if (dimms)
 		module_table(t, dimms);
 	else

@@ -71,7 +71,7 @@ static const struct section *section_of(const char *name)
 static int complain(const struct command_context *c, const struct error *err)
 {
 	log_error(c->log, LOG_TOPIC_MACHINE, "%s", err->text);
-	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+	return command_code(err->status);
 }
 
 /* The part of a machine's facts that --json shows. The caller owns the result. */
@@ -267,12 +267,11 @@ const struct command command_info = {
 	.name = "info",
 	.summary = "show the hardware and software of this machine",
 	.example = "assay info gpu   # memory, clocks, power, ECC and links of each GPU",
-	.help = "Reads the machine's inventory from system files and, for GPUs, from the driver through a helper "
-		"process. For a value that cannot be read, it shows the reason. "
-		"--record saves the raw readings; --machine shows them on another machine.\n\n"
-		"If started on several ranks (assay launch -- info), rank 0 shows one row per node and the facts "
-		"in which the nodes differ. "
-		"The exit code is 2 if a rank is missing.",
+	.help = "Reads the machine's inventory from system files and, for GPUs, from the driver through a "
+		"helper process. For a value that cannot be read, it shows the reason. --record saves the "
+		"raw readings; --machine shows them on another machine.\n\n"
+		"On several ranks (assay launch -- info), rank 0 shows one row per node and the differences "
+		"between the nodes. If a rank is missing, the exit code is 2.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct info_opts)},
 	.run = run,
 };

@@ -29,8 +29,6 @@ void info_row_unreadable(struct text *t, const char *name, const char *why);
 /* Appends a table. `lines` holds rows of tab-separated cells; the first row holds the headings. A heading
  * that begins with '>' makes its column right-aligned. A column without any value is left out. */
 void info_columns(struct text *t, const char *lines);
-/* A string of the tree, or "". */
-const char *info_string(const json_t *map, const char *key);
 /* A number of the tree, or 0. */
 double info_number(const json_t *map, const char *key);
 /* Formats bytes in binary units: "80.0 GiB". Returns `out`. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay info links and assay info fabric: how GPUs are connected to each other and to the network. */
 #include "cmd/info/info.h"
+#include "core/json/member.h"
 #include "machine/link/gpu_path.h"
 
 enum { MATRIX_MAX = 16 };
@@ -53,7 +54,7 @@ static void matrix(struct text *t, const struct machine *m)
 		text_add(&lines, "\t");
 		if (gpu_has(g, GPU_FACT_numa_node))
 			info_fact(&lines, g, GPU_FACT_numa_node);
-		text_addf(&lines, "\t%s\n", info_string(machine_gpu_json(m, a), "local_cpus"));
+		text_addf(&lines, "\t%s\n", json_member_text(machine_gpu_json(m, a), "local_cpus"));
 	}
 	info_columns(t, text_str(&lines));
 	text_release(&lines);
@@ -90,10 +91,10 @@ static void remote_text(struct text *t, const json_t *links)
 
 	json_array_foreach((json_t *)links, i, link)
 	{
-		if (*info_string(link, "remote_type"))
-			type = info_string(link, "remote_type");
-		if (*info_string(link, "remote_pci"))
-			json_object_set_new(places, info_string(link, "remote_pci"), json_true());
+		if (*json_member_text(link, "remote_type"))
+			type = json_member_text(link, "remote_type");
+		if (*json_member_text(link, "remote_pci"))
+			json_object_set_new(places, json_member_text(link, "remote_pci"), json_true());
 	}
 	i = json_object_size(places);
 	if (i)
@@ -137,8 +138,9 @@ static void nvlink_rows(struct text *t, const struct machine *m, unsigned index)
 			continue;
 		snprintf(name, sizeof(name), "  link %.0f", info_number(link, "link"));
 		info_row(t, name, "%s, to %s %s, %.0f errors", link_up(link) ? "up" : "DOWN",
-			 info_string(link, "remote_type")[0] ? info_string(link, "remote_type") : "unknown",
-			 info_string(link, "remote_pci"), link_errors(link));
+			 json_member_text(link, "remote_type")[0] ? json_member_text(link, "remote_type")
+								  : "unknown",
+			 json_member_text(link, "remote_pci"), link_errors(link));
 	}
 }
 
@@ -176,17 +178,17 @@ static void port_line(struct text *lines, const json_t *port)
 {
 	const json_t *rate = json_object_get(port, "rate_gbit"), *node = json_object_get(port, "numa_node");
 
-	text_addf(lines, "%s%s%s\t%s\t%s\t", info_string(port, "device"),
-		  *info_string(port, "port") ? "/" : "", info_string(port, "port"), info_string(port, "kind"),
-		  info_string(port, "state"));
+	text_addf(lines, "%s%s%s\t%s\t%s\t", json_member_text(port, "device"),
+		  *json_member_text(port, "port") ? "/" : "", json_member_text(port, "port"),
+		  json_member_text(port, "kind"), json_member_text(port, "state"));
 	if (rate)
 		text_addf(lines, "%.4g Gbit/s", json_number_value(rate));
 	else
 		text_add(lines, "unreadable");
-	text_addf(lines, "\t%s\t", info_string(port, "pci"));
+	text_addf(lines, "\t%s\t", json_member_text(port, "pci"));
 	if (json_is_number(node) && json_number_value(node) >= 0)
 		text_addf(lines, "%.0f", json_number_value(node));
-	text_addf(lines, "\t%s\t%s\n", info_string(port, "driver"), info_string(port, "firmware"));
+	text_addf(lines, "\t%s\t%s\n", json_member_text(port, "driver"), json_member_text(port, "firmware"));
 }
 
 void info_fabric(struct text *t, const struct machine *m)

@@ -2,6 +2,7 @@
 /* Rows and tables of `assay info`. */
 #include <stdarg.h>
 #include "cmd/info/info.h"
+#include "core/json/member.h"
 
 enum { NAME_WIDTH = 18, COLUMNS_MAX = 24, GAP = 2 };
 
@@ -112,13 +113,6 @@ void info_columns(struct text *t, const char *lines)
 	}
 }
 
-const char *info_string(const json_t *map, const char *key)
-{
-	const char *text = json_string_value(json_object_get(map, key));
-
-	return text ? text : "";
-}
-
 double info_number(const json_t *map, const char *key)
 {
 	return json_number_value(json_object_get(map, key));
@@ -144,8 +138,8 @@ const char *info_why(const struct machine *m, const char *what)
 
 	json_array_foreach(json_object_get(machine_json(m), "unreadable"), i, row)
 	{
-		if (!strcmp(info_string(row, "what"), what))
-			return info_string(row, "why");
+		if (!strcmp(json_member_text(row, "what"), what))
+			return json_member_text(row, "why");
 	}
 	return NULL;
 }
@@ -159,5 +153,5 @@ void info_unreadable(struct text *t, const struct machine *m)
 		return;
 	text_add(t, "Could not be read\n");
 	json_array_foreach((json_t *)list, i, row)
-		info_row(t, info_string(row, "what"), "%s", info_string(row, "why"));
+		info_row(t, json_member_text(row, "what"), "%s", json_member_text(row, "why"));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay info storage and assay info software. */
 #include "cmd/info/info.h"
+#include "core/json/member.h"
 
 static void disk_table(struct text *t, const json_t *disks)
 {
@@ -15,12 +16,12 @@ static void disk_table(struct text *t, const json_t *disks)
 		const json_t *rotates = json_object_get(row, "rotational"),
 			     *node = json_object_get(row, "numa_node");
 
-		text_addf(&lines, "%s\t%s\t%s\t%s\t", info_string(row, "name"),
+		text_addf(&lines, "%s\t%s\t%s\t%s\t", json_member_text(row, "name"),
 			  info_bytes(bytes, info_number(row, "bytes")),
 			  json_is_true(rotates)	   ? "rotates"
 			  : json_is_false(rotates) ? "solid state"
 						   : "virtual",
-			  info_string(row, "model"));
+			  json_member_text(row, "model"));
 		if (json_is_number(node) && json_number_value(node) >= 0)
 			text_addf(&lines, "%.0f", json_number_value(node));
 		text_add(&lines, "\n");
@@ -37,7 +38,7 @@ static const json_t *filesystem_of(const json_t *list, const char *mount)
 
 	json_array_foreach((json_t *)list, i, row)
 	{
-		if (!strcmp(info_string(row, "mount"), mount))
+		if (!strcmp(json_member_text(row, "mount"), mount))
 			return row;
 	}
 	return NULL;
@@ -64,9 +65,10 @@ static void filesystem_table(struct text *t, const json_t *list)
 	text_add(&lines, "mounted at\t>free\t>of\tkind\tdevice\n");
 	json_array_foreach((json_t *)list, i, row)
 	{
-		text_add(&lines, info_string(row, "mount"));
+		text_add(&lines, json_member_text(row, "mount"));
 		free_cells(&lines, row);
-		text_addf(&lines, "\t%s\t%s\n", info_string(row, "type"), info_string(row, "device"));
+		text_addf(&lines, "\t%s\t%s\n", json_member_text(row, "type"),
+			  json_member_text(row, "device"));
 		network = network || !json_object_get(row, "free_bytes");
 	}
 	if (json_array_size(list))
@@ -86,11 +88,11 @@ static void place_table(struct text *t, const json_t *places, const json_t *file
 	text_add(&lines, "written to\tfolder\t>free\t>of\ton\n");
 	json_array_foreach((json_t *)places, i, row)
 	{
-		const json_t *on = filesystem_of(filesystems, info_string(row, "mount"));
+		const json_t *on = filesystem_of(filesystems, json_member_text(row, "mount"));
 
-		text_addf(&lines, "%s\t%s", info_string(row, "role"), info_string(row, "path"));
+		text_addf(&lines, "%s\t%s", json_member_text(row, "role"), json_member_text(row, "path"));
 		free_cells(&lines, on);
-		text_addf(&lines, "\t%s\n", info_string(row, "mount"));
+		text_addf(&lines, "\t%s\n", json_member_text(row, "mount"));
 	}
 	if (json_array_size(places))
 		info_columns(t, text_str(&lines));
@@ -121,8 +123,8 @@ void info_disk_row(struct text *t, const struct machine *m)
 
 	json_array_foreach(json_object_get(storage, "places"), i, row)
 	{
-		if (!strcmp(info_string(row, "role"), "output") && *info_string(row, "mount"))
-			mount = info_string(row, "mount");
+		if (!strcmp(json_member_text(row, "role"), "output") && *json_member_text(row, "mount"))
+			mount = json_member_text(row, "mount");
 	}
 	on = filesystem_of(json_object_get(storage, "filesystems"), mount);
 	if (json_object_get(on, "free_bytes"))
@@ -141,18 +143,18 @@ static void library_tables(struct text *t, const json_t *software)
 	text_add(&missing, "not found\tsearched as\n");
 	json_object_foreach((json_t *)software, name, row)
 	{
-		const char *version = info_string(row, "version");
+		const char *version = json_member_text(row, "version");
 
 		size_t n = strcspn(version, *version >= '0' && *version <= '9'
 						    ? " "
 						    : ""); /* OpenBLAS reports more than a number */
 
-		if (*info_string(row, "path"))
+		if (*json_member_text(row, "path"))
 			text_addf(&found, "%s\t%.*s\t%s\t%s\n", name, *version ? (int)n : 8,
-				  *version ? version : "not reported", info_string(row, "path"),
+				  *version ? version : "not reported", json_member_text(row, "path"),
 				  version + n + (version[n] == ' '));
 		else
-			text_addf(&missing, "%s\t%s\n", name, info_string(row, "missing"));
+			text_addf(&missing, "%s\t%s\n", name, json_member_text(row, "missing"));
 	}
 	if (strchr(text_str(&found), '/'))
 		info_columns(t, text_str(&found));
@@ -165,14 +167,14 @@ static void library_tables(struct text *t, const json_t *software)
 void info_software(struct text *t, const struct machine *m)
 {
 	const json_t *tree = machine_json(m), *driver = json_object_get(tree, "driver");
-	const char *name, *version = info_string(driver, "version");
+	const char *name, *version = json_member_text(driver, "version");
 	json_t *value;
 
 	text_add(t, "Software\n");
-	info_row(t, "kernel", "%s", info_string(json_object_get(tree, "system"), "kernel"));
+	info_row(t, "kernel", "%s", json_member_text(json_object_get(tree, "system"), "kernel"));
 	info_row(t, "NVIDIA driver", "%s%s%s", *version ? version : "none loaded",
-		 *info_string(driver, "cuda_version") ? ", CUDA up to " : "",
-		 info_string(driver, "cuda_version"));
+		 *json_member_text(driver, "cuda_version") ? ", CUDA up to " : "",
+		 json_member_text(driver, "cuda_version"));
 	if (info_why(m, "libraries"))
 		info_row_unreadable(t, "libraries", info_why(m, "libraries"));
 	library_tables(t, json_object_get(tree, "software"));

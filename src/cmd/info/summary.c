@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay info summary: the machine on one page. */
 #include "cmd/info/info.h"
+#include "core/json/member.h"
 
 /* Shows the hypervisor and the container, if any: "yes, hypervisor kvm"; "docker". */
 static void confinement_row(struct text *t, const json_t *system)
 {
-	const char *container = info_string(system, "container"),
-		   *hypervisor = info_string(system, "hypervisor");
+	const char *container = json_member_text(system, "container"),
+		   *hypervisor = json_member_text(system, "hypervisor");
 
 	if (json_is_true(json_object_get(system, "virtual_machine")))
 		info_row(t, "virtual machine", "yes, hypervisor %s", *hypervisor ? hypervisor : "unnamed");
@@ -30,12 +31,12 @@ static void limits_row(struct text *t, const json_t *limits)
 static void system_rows(struct text *t, const struct machine *m)
 {
 	const json_t *tree = machine_json(m), *s = json_object_get(tree, "system");
-	const char *vendor = info_string(s, "vendor");
+	const char *vendor = json_member_text(s, "vendor");
 
-	info_row(t, "host", "%s", info_string(s, "hostname"));
-	info_row(t, "product", "%s%s%s", vendor, *vendor ? " " : "", info_string(s, "product"));
-	info_row(t, "system", "%s, kernel %s, %s", info_string(s, "os"), info_string(s, "kernel"),
-		 info_string(s, "architecture"));
+	info_row(t, "host", "%s", json_member_text(s, "hostname"));
+	info_row(t, "product", "%s%s%s", vendor, *vendor ? " " : "", json_member_text(s, "product"));
+	info_row(t, "system", "%s, kernel %s, %s", json_member_text(s, "os"), json_member_text(s, "kernel"),
+		 json_member_text(s, "architecture"));
 	confinement_row(t, s);
 	limits_row(t, json_object_get(tree, "limits"));
 }
@@ -80,7 +81,8 @@ static void gpu_row(struct text *t, const char *name, const struct gpu *g)
 static void gpu_rows(struct text *t, const struct machine *m)
 {
 	const json_t *driver = json_object_get(machine_json(m), "driver");
-	const char *version = info_string(driver, "version"), *cuda = info_string(driver, "cuda_version");
+	const char *version = json_member_text(driver, "version"),
+		   *cuda = json_member_text(driver, "cuda_version");
 
 	if (!machine_gpu_count(m)) {
 		info_row(t, "GPUs", "none on the PCI bus");

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "cmd/info/info.h"
 #include "core/file/file.h"
+#include "core/json/member.h"
 #include "core/text/utf8.h"
 #include "journal/journal.h"
 #include "report/tables/nodes.h"
@@ -124,10 +125,10 @@ static void gpus_cell(struct text *line, const json_t *gpus)
 
 	text_add(line, "\t");
 	for (size_t i = 0; i < all; i += alike) {
-		const char *name = info_string(json_array_get(gpus, i), "name");
+		const char *name = json_member_text(json_array_get(gpus, i), "name");
 
 		for (alike = 1; i + alike < all; alike++)
-			if (strcmp(info_string(json_array_get(gpus, i + alike), "name"), name))
+			if (strcmp(json_member_text(json_array_get(gpus, i + alike), "name"), name))
 				break;
 		text_addf(line, "%s%zu x ", i ? ", " : "", alike);
 		utf8_add_clean(line, *name ? name : "GPU without a name", UTF8_KEEP_NOTHING);
@@ -142,12 +143,12 @@ static void facts_cells(struct text *line, const json_t *facts)
 	char threads[32], memory[32];
 
 	snprintf(threads, sizeof(threads), "%.0f", info_number(cpu, "threads"));
-	cell(line, info_string(json_object_get(facts, "system"), "kernel"));
-	cell(line, info_string(cpu, "model"));
+	cell(line, json_member_text(json_object_get(facts, "system"), "kernel"));
+	cell(line, json_member_text(cpu, "model"));
 	cell(line, threads);
 	cell(line, info_bytes(memory, info_number(json_object_get(facts, "memory"), "total_bytes")));
 	gpus_cell(line, json_object_get(facts, "gpus"));
-	cell(line, info_string(json_object_get(facts, "driver"), "version"));
+	cell(line, json_member_text(json_object_get(facts, "driver"), "version"));
 }
 
 static void node_row(void *arg, enum verdict verdict, const char *const *cells)

@@ -128,6 +128,22 @@ static void alive(void *arg, double expected_s)
 		   NULL);
 }
 
+static json_t *ready_line(struct engine_ready r)
+{
+	json_t *line =
+		json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "device", r.device, "context",
+			  (json_int_t)r.context, "pages", (json_int_t)r.pages, "page_tokens",
+			  (json_int_t)r.page_tokens, "sequences", (json_int_t)r.sequences, "weight_bytes",
+			  r.weight_bytes, "cache_bytes", r.cache_bytes, "load_s", r.load_s);
+
+	if (line && r.measured_rows) {
+		json_object_set_new(line, "measured_rows", json_integer((json_int_t)r.measured_rows));
+		json_object_set_new(line, "deterministic_s", json_real(r.deterministic_s));
+		json_object_set_new(line, "ordinary_s", json_real(r.ordinary_s));
+	}
+	return line;
+}
+
 static enum status serve(struct engine_process *p, struct error *err)
 {
 	struct engine_options options;
@@ -154,16 +170,8 @@ static enum status serve(struct engine_process *p, struct error *err)
 	if (!st)
 		st = tokenizer_check_rows(p->tokenizer, engine_loaded(loop.engine)->weights.shape.vocab, err);
 	if (!st) {
-		const struct engine_ready r = engine_ready(loop.engine);
-
 		sender.engine = loop.engine;
-		child_send(&p->channel, "ready",
-			   json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "device", r.device,
-				     "context", (json_int_t)r.context, "pages", (json_int_t)r.pages,
-				     "page_tokens", (json_int_t)r.page_tokens, "sequences",
-				     (json_int_t)r.sequences, "weight_bytes", r.weight_bytes, "cache_bytes",
-				     r.cache_bytes, "load_s", r.load_s),
-			   NULL);
+		child_send(&p->channel, "ready", ready_line(engine_ready(loop.engine)), NULL);
 		st = engine_loop(&loop, err);
 		alive(&sender, 0); /* the last figures */
 	}

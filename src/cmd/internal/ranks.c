@@ -136,7 +136,7 @@ static enum status set_environment(const struct team_place *p, const struct rank
 static int complain(const struct error *err)
 {
 	show_message("error: ", err->text);
-	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+	return command_code(err->status);
 }
 
 /* Runs one rank under a launcher that ends all ranks if one fails. Rank 0 ends last, and its exit code is

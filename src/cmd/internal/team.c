@@ -217,7 +217,7 @@ static void send_journal(struct control *c, const struct team_place *p, const st
 
 static int tell(json_t *out, const struct error *err)
 {
-	int code = err->status == STATUS_BAD_INPUT ? EXIT_USAGE : err->status ? EXIT_INCONCLUSIVE : EXIT_PASS;
+	int code = command_code(err->status);
 
 	if (err->status) {
 		json_object_set_new(out, "error", json_string(cause_name(err->cause)));

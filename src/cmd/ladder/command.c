@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "cmd/ladder/ladder.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/run_dirs.h"
 #include "cmd/shared/show.h"
 #include "core/clock.h"
@@ -21,32 +20,34 @@ enum { GPU_STEPS = 5, CPU_STEPS = 4, ROUNDS = 3, STEPS_LEAST = 3 };
 
 static const struct opt opts[] = {
 	OPT_ROW(struct ladder_opts, config, .name = "config", .shown = "CONFIG", .positional = true,
-		.help = "configuration of assay train: use its model, adapter and rows, and say what it lacks (default: a model "
-			"and rows of the ladder's own)"),
+		.help = "configuration of assay train: use its model, adapter and rows, and list the optimizations "
+			"that it lacks (default: a built-in model and rows)"),
 	OPT_ROW(struct ladder_opts, device, .name = "device", .preset = "auto", .choices = devices,
-		.help = "auto: a GPU if one is granted and answers, else the CPU"),
+		.help = "device of the jobs. auto: a GPU if one works, otherwise the CPU"),
 	OPT_ROW(struct ladder_opts, shape, .name = "shape", .also = "size preset", .choices = shape_names,
 		.help = "without CONFIG and --model: shape of the model, with random weights (default: smollm2-135m; qwen2-7b on a "
 			"GPU with 70 GB)"),
 	OPT_ROW(struct ladder_opts, model, .name = "model", .shown = "MODEL",
 		.help = "without CONFIG: a model with real weights, a folder or GGUF file, for example SmolLM2"),
 	OPT_ROW(struct ladder_opts, loss_model, .name = "loss-model", .shown = "MODEL",
-		.help = "compare losses by jobs with this model, in one more round"),
+		.help = "compare losses with this model, in one more round of jobs"),
 	OPT_ROW(struct ladder_opts, steps, .name = "steps", .also = "max-steps", .preset = "0", .max = 1000,
 		.help = "optimizer steps of a job; 0: 5 on a GPU, 4 on a CPU"),
 	OPT_ROW(struct ladder_opts, length, .name = "length", .also = "max-seq-length cutoff-len",
 		.preset = "0", .max = 65536,
-		.help = "without CONFIG: tokens of a sequence; rows have half of it on average; 0: 1024 on a GPU, 128 on a CPU"),
+		.help = "without CONFIG: tokens per sequence. Rows have half as many on average. 0: 1024 on a GPU, "
+			"128 on a CPU"),
 	OPT_ROW(struct ladder_opts, rounds, .name = "rounds", .preset = "0", .max = LADDER_ROUNDS,
 		.help = "rounds of all jobs; 0: 3, or fewer within the time"),
 	OPT_ROW(struct ladder_opts, within_s, .name = "within", .also = "time", .preset = "300s", .unit = "s",
-		.max = 86400, .help = "begin no round after the first that would end later than this"),
+		.max = 86400,
+		.help = "time limit: after the first round, assay begins only rounds that will end before it"),
 	OPT_ROW(struct ladder_opts, plan, .name = "plan", .also = "dry-run",
 		.help = "print the rungs and their settings; run nothing"),
 	OPT_ROW(struct ladder_opts, keep, .name = "keep-weights",
 		.help = "keep checkpoints and adapters of the jobs"),
 	OPT_ROW(struct ladder_opts, resume, .name = "resume", .also = "continue", .shown = "DIR",
-		.help = "run what is missing of the ladder in DIR"),
+		.help = "run the missing jobs of the ladder in DIR"),
 	OPT_ROW(struct ladder_opts, out, .name = "out", .also = "output-dir o", .shown = "DIR",
 		.help = "folder for all results; new or empty (default: assay-runs/DATE-ladder)"),
 	OPT_ROW(struct ladder_opts, json, .name = "json", .help = "print the summary as JSON"),
@@ -67,7 +68,7 @@ static enum status check(const void *opts_, struct error *err)
 	if (o->resume && (o->config || o->model || o->loss_model || o->out || o->plan))
 		st = error_set(
 			err, STATUS_BAD_INPUT,
-			"--resume goes on with the plan in DIR: leave out CONFIG, --model, --loss-model, --out and "
+			"--resume continues the plan in DIR: leave out CONFIG, --model, --loss-model, --out and "
 			"--plan");
 	else if ((o->config != NULL) + (o->model != NULL) + (o->shape != NULL) > 1)
 		st = error_set(err, STATUS_BAD_INPUT,
@@ -212,11 +213,11 @@ static int climb(struct ladder *l, struct error *err)
 	ladder_run(l);
 	ladder_judge(l);
 	if (ladder_write(l, err))
-		return judged_complain(l->c, err);
+		return command_complain(l->c, err);
 	show(l);
 	log_info(l->c->log, LOG_TOPIC_RUN, "report: %s/report.html; summary: %s/SUMMARY.md", l->dir, l->dir);
 	if (l->stopped)
-		log_info(l->c->log, LOG_TOPIC_RUN, "stopped; assay ladder --resume %s goes on", l->dir);
+		log_info(l->c->log, LOG_TOPIC_RUN, "stopped; continue with assay ladder --resume %s", l->dir);
 	return ladder_code(l);
 }
 
@@ -234,7 +235,7 @@ static int run(const struct command_context *c, const void *opts_)
 	st = check(opts_, &err);
 	if (!st)
 		st = l->o->resume ? go_on(l, &err) : begin(l, &err);
-	code = st ? judged_complain(c, &err) : climb(l, &err);
+	code = st ? command_complain(c, &err) : climb(l, &err);
 	config_release(&l->base);
 	text_release(&l->lines);
 	free(l);
@@ -244,17 +245,22 @@ static int run(const struct command_context *c, const void *opts_)
 const struct command command_ladder = {
 	.name = "ladder",
 	.summary =
-		"what each optimization of training is worth here: batch size, TF32, BF16, fusion, packing, ..",
+		"measure how much each optimization of training gains here: batch size, TF32, BF16, fusion, "
+		"packing, ..",
 	.example = "assay ladder   # 5 minutes; the waterfall is in assay-runs/DATE-ladder/report.html",
-	.help = "Measures the table of a training optimization guide on this machine. It begins with FP32 as eager PyTorch runs it and adds "
-		"one optimization after the other. A rung is a value of a setting of assay train, and each job is an ordinary assay "
-		"train with its configuration in its folder. All jobs run in turns, in rounds. A rung's factor is its rate divided by "
-		"that of the rung below, as the median of the rounds, with the lowest and the highest. A rung that does nothing here is "
-		"in the table with its reason.\n\n"
-		"Held-out losses of the same rows must agree with the baseline's. With CONFIG, the model, adapter and rows are CONFIG's, "
-		"and the report prints the lines of CONFIG to change. Ctrl-C ends the present job, and the report is written from what is "
-		"there. --resume runs what is missing.\n\n"
-		"Exit codes: 1 a rung changes the loss, 2 a rung could not be measured, otherwise 0; 64 wrong usage.",
+	.help = "Measures on this machine how much faster each usual optimization makes training. It begins "
+		"with FP32 as eager PyTorch runs it and adds one optimization after the other. Each of these "
+		"steps is a rung: one more setting of assay train. For each rung, assay runs a short "
+		"training (a job), whose folder has its configuration. All jobs run in turns, in several "
+		"rounds. The factor of a rung is its rate divided by the rate of the rung below. The table "
+		"shows the median of the rounds, with the lowest and the highest. If a rung has no effect on "
+		"this machine, the table gives the reason.\n\n"
+		"The held-out loss of each rung must agree with that of the first one (the baseline). With "
+		"CONFIG, the jobs use the model, adapter and rows of your configuration, and the report "
+		"prints the lines to change in it. Ctrl-C ends the current job, and assay writes the report "
+		"from the jobs that have ended. --resume runs the missing jobs.\n\n"
+		"Exit codes: 0 all rungs were measured. 1 a rung changes the loss. 2 a rung could not be "
+		"measured. 64 wrong usage.",
 	.check = check,
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct ladder_opts)},
 	.single = true,

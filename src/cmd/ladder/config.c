@@ -95,7 +95,8 @@ static enum status parse_own(struct ladder *l, struct error *err)
 	return st;
 }
 
-static enum status write_in(const struct ladder *l, const char *name, const struct text *t, struct error *err)
+enum status ladder_write_text(const struct ladder *l, const char *name, const struct text *t,
+			      struct error *err)
 {
 	char path[PATH_MAX + 32];
 
@@ -190,7 +191,7 @@ enum status ladder_config(const struct ladder *l, struct text *out, enum rung_id
 static const char *why_not_fused(const struct config *c)
 {
 	if (!c->has_lora)
-		return "the configuration trains all weights, and the kernels of adapters are what is fused";
+		return "only the kernels of adapters can be fused, and this configuration trains all weights";
 	return c->lora.dropout > 0 ? "adapters with dropout are never fused" : NULL;
 }
 
@@ -264,7 +265,7 @@ static enum status write_rows(const struct ladder *l, const char *name, uint64_t
 		add_words(&out, 2 * row + 1, text - text / 4, bytes);
 		text_add(&out, "\"}]}\n");
 	}
-	st = write_in(l, name, &out, err);
+	st = ladder_write_text(l, name, &out, err);
 	text_release(&out);
 	return st;
 }
@@ -301,7 +302,7 @@ enum status ladder_write_inputs(struct ladder *l, struct error *err)
 	enum status st;
 
 	config_write(&text, &l->base);
-	st = write_in(l, "base.yaml", &text, err);
+	st = ladder_write_text(l, "base.yaml", &text, err);
 	text_release(&text);
 	if (!st && !*l->plan.given)
 		st = write_rows(l, "rows.jsonl", HELD_ROWS, STEP_ROWS * (l->plan.steps + 2), err);

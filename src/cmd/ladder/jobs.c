@@ -8,6 +8,7 @@
 #include "cmd/ladder/ladder.h"
 #include "core/clock.h"
 #include "core/file/file.h"
+#include "core/json/member.h"
 
 /* A job gets the whole ladder's time and this on top; it is for a hang of the job itself. */
 enum { LIMIT_MORE_S = 900, LOOK_NS = 20000000, LIVE_NS = 1000000000 };
@@ -20,7 +21,8 @@ void ladder_job_dir(const struct ladder *l, unsigned round, enum rung_id id, cha
 		snprintf(out, PATH_MAX + 96, "%s/jobs/round-%u-%s", l->dir, round + 1, rung_list[id].word);
 }
 
-void ladder_command(const struct ladder *l, unsigned round, enum rung_id id, struct stage_command *k)
+/* The command of a job. */
+static void job_command(const struct ladder *l, unsigned round, enum rung_id id, struct stage_command *k)
 {
 	char dir[PATH_MAX + 96];
 
@@ -49,17 +51,17 @@ static struct ladder_values values_of(const char *run)
 	const json_t *from = stage_job_values(results);
 	struct ladder_values v = nothing();
 
-	v.tokens_per_s = stage_json_number(from, "tokens_per_s");
-	v.step_s = stage_json_number(from, "step_s");
-	v.half_width_share = stage_json_number(from, "half_width_share");
-	v.memory_bytes = stage_json_number(from, "memory_bytes");
-	v.sm_active_share = stage_json_number(from, "sm_active_share");
-	v.tensor_active_share = stage_json_number(from, "tensor_active_share");
-	v.power_w = stage_json_number(from, "power_integral_w");
-	v.mfu = stage_json_number(from, "mfu");
-	v.loss_first = stage_json_number(from, "eval_loss_first");
-	v.loss_last = stage_json_number(from, "eval_loss");
-	v.steady_steps = stage_json_number(from, "steady_steps");
+	v.tokens_per_s = json_member_number(from, "tokens_per_s");
+	v.step_s = json_member_number(from, "step_s");
+	v.half_width_share = json_member_number(from, "half_width_share");
+	v.memory_bytes = json_member_number(from, "memory_bytes");
+	v.sm_active_share = json_member_number(from, "sm_active_share");
+	v.tensor_active_share = json_member_number(from, "tensor_active_share");
+	v.power_w = json_member_number(from, "power_integral_w");
+	v.mfu = json_member_number(from, "mfu");
+	v.loss_first = json_member_number(from, "eval_loss_first");
+	v.loss_last = json_member_number(from, "eval_loss");
+	v.steady_steps = json_member_number(from, "steady_steps");
 	json_decref(results);
 	return v;
 }
@@ -161,7 +163,7 @@ static void run_job(struct ladder *l, unsigned round, enum rung_id id)
 	const double began_s = clock_now_s();
 
 	*job = (struct ladder_job){.v = nothing()};
-	ladder_command(l, round, id, &k);
+	job_command(l, round, id, &k);
 	if (prepare(l, round, id, dir, &err) || stage_child_start(&child, &k, dir, NULL, &err)) {
 		job->code = EXIT_INCONCLUSIVE;
 		text_copy(job->why, sizeof(job->why), err.text);

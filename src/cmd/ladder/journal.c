@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "cmd/ladder/ladder.h"
 #include "core/file/file.h"
+#include "core/json/member.h"
 
 enum { SCHEMA_VERSION = 1, JOURNAL_MOST = 16 << 20 };
 
@@ -41,7 +42,7 @@ json_t *ladder_values_json(const struct ladder_values *v)
 static void take_values(struct ladder_values *v, const json_t *from)
 {
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-		*(double *)((char *)v + fields[i].at) = stage_json_number(from, fields[i].name);
+		*(double *)((char *)v + fields[i].at) = json_member_number(from, fields[i].name);
 }
 
 static void journal_path(char out[PATH_MAX + 32], const char *dir)
@@ -101,23 +102,23 @@ enum status ladder_journal_add(const struct ladder *l, unsigned round, enum rung
 
 static bool take_plan(struct ladder_plan *p, const json_t *line)
 {
-	if (strcmp(stage_json_text(line, "schema"), "assay.ladder") ||
+	if (strcmp(json_member_text(line, "schema"), "assay.ladder") ||
 	    json_integer_value(json_object_get(line, "schema_version")) != SCHEMA_VERSION)
 		return false;
 	p->gpu = json_is_true(json_object_get(line, "gpu"));
 	p->cc = (unsigned)json_integer_value(json_object_get(line, "cc"));
 	p->random = json_is_true(json_object_get(line, "random_weights"));
 	p->own = json_is_true(json_object_get(line, "own"));
-	text_copy(p->model, sizeof(p->model), stage_json_text(line, "model"));
-	text_copy(p->loss_model, sizeof(p->loss_model), stage_json_text(line, "loss_model"));
-	text_copy(p->given, sizeof(p->given), stage_json_text(line, "config"));
-	text_copy(p->shape, sizeof(p->shape), stage_json_text(line, "shape"));
-	text_copy(p->host, sizeof(p->host), stage_json_text(line, "host"));
-	text_copy(p->began, sizeof(p->began), stage_json_text(line, "began"));
+	text_copy(p->model, sizeof(p->model), json_member_text(line, "model"));
+	text_copy(p->loss_model, sizeof(p->loss_model), json_member_text(line, "loss_model"));
+	text_copy(p->given, sizeof(p->given), json_member_text(line, "config"));
+	text_copy(p->shape, sizeof(p->shape), json_member_text(line, "shape"));
+	text_copy(p->host, sizeof(p->host), json_member_text(line, "host"));
+	text_copy(p->began, sizeof(p->began), json_member_text(line, "began"));
 	p->steps = (uint64_t)json_integer_value(json_object_get(line, "steps"));
 	p->rounds = (uint64_t)json_integer_value(json_object_get(line, "rounds"));
 	p->length = (uint64_t)json_integer_value(json_object_get(line, "length"));
-	p->within_s = stage_json_number(line, "within_s");
+	p->within_s = json_member_number(line, "within_s");
 	return p->steps > 0 && p->rounds > 0 && p->rounds <= LADDER_ROUNDS && p->within_s >= 0;
 }
 
@@ -126,16 +127,16 @@ static void take_job(struct ladder *l, const json_t *line)
 	const json_int_t round = json_integer_value(json_object_get(line, "round"));
 	int id = 0;
 
-	while (id < RUNG_COUNT && strcmp(rung_list[id].word, stage_json_text(line, "rung")))
+	while (id < RUNG_COUNT && strcmp(rung_list[id].word, json_member_text(line, "rung")))
 		id++;
 	if (id == RUNG_COUNT || round < 0 || round > ROUND_LOSS)
 		return;
 	l->job[round][id] = (struct ladder_job){
 		.ended = true,
 		.code = (int)json_integer_value(json_object_get(line, "code")),
-		.seconds = stage_json_number(line, "seconds"),
+		.seconds = json_member_number(line, "seconds"),
 	};
-	text_copy(l->job[round][id].why, sizeof(l->job[round][id].why), stage_json_text(line, "why"));
+	text_copy(l->job[round][id].why, sizeof(l->job[round][id].why), json_member_text(line, "why"));
 	take_values(&l->job[round][id].v, json_object_get(line, "values"));
 }
 
@@ -154,7 +155,7 @@ enum status ladder_journal_read(struct ladder *l, const char *dir, struct error 
 
 	journal_path(path, dir);
 	if (file_read(&text, &size, path, JOURNAL_MOST, &why))
-		return error_set(err, STATUS_BAD_INPUT, "%.300s holds no ladder to go on with: %s", dir,
+		return error_set(err, STATUS_BAD_INPUT, "%.300s has no ladder to continue: %s", dir,
 				 why.text);
 	while (at < size) {
 		const char *end = memchr(text + at, '\n', size - at);

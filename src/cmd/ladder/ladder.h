@@ -112,6 +112,9 @@ struct ladder {
 /* -- config.c: configurations -- */
 /* Makes the configuration below all rungs: of CONFIG, or of a made model and made rows. */
 enum status ladder_base(struct ladder *l, struct error *err);
+/* Writes a text as a file of the ladder's folder. */
+enum status ladder_write_text(const struct ladder *l, const char *name, const struct text *t,
+			      struct error *err);
 /* Reads DIR/base.yaml of a ladder that goes on. */
 enum status ladder_base_again(struct ladder *l, struct error *err);
 /* Appends the configuration of a job. BAD_INPUT: the configuration's checks refuse it. */
@@ -127,8 +130,6 @@ enum status ladder_write_inputs(struct ladder *l, struct error *err);
 void ladder_run(struct ladder *l);
 /* The folder of a job below l->dir. */
 void ladder_job_dir(const struct ladder *l, unsigned round, enum rung_id id, char out[PATH_MAX + 96]);
-/* The command of a job. */
-void ladder_command(const struct ladder *l, unsigned round, enum rung_id id, struct stage_command *k);
 
 /* -- journal.c -- */
 enum status ladder_journal_begin(const struct ladder *l, struct error *err);

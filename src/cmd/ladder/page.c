@@ -177,7 +177,7 @@ static void add_lines(struct text *out, const struct ladder *l)
 {
 	if (!*l->plan.given)
 		return;
-	text_add(out, "<section id=\"lines\"><h2>What the configuration lacks</h2>\n");
+	text_add(out, "<section id=\"lines\"><h2>Optimizations that the configuration lacks</h2>\n");
 	html_element(out, "p", l->plan.given);
 	if (!l->lines.size) {
 		text_add(

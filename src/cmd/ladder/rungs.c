@@ -18,7 +18,7 @@ const struct rung rung_list[RUNG_COUNT] = {
 			     {"training", "dataloader_num_workers", "0"},
 			     {"training", "recompute", "none"},
 			     {"data", "packing", "false"}},
-		 .source = "it is what the factors begin with"},
+		 .source = "this is the baseline: the first factor is relative to it"},
 	[RUNG_BATCH] =
 		{.word = "batch",
 		 .title = "batch size",

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "cmd/ladder/ladder.h"
 #include "cmd/shared/show.h"
+#include "cmd/stages/stage_page.h"
 #include "core/file/file.h"
 #include "core/text/units.h"
 #include "report/text/format.h"
@@ -104,20 +105,6 @@ void ladder_show_plan(const struct ladder *l)
 
 /* -- Markdown -- */
 
-static const char *overall_word(const struct ladder *l)
-{
-	static const char *const words[] = {"passed", "failed", "inconclusive"};
-
-	return words[ladder_code(l)];
-}
-
-/* A cell of a Markdown table: a bar would end it. */
-static void add_cell(struct text *out, const char *s)
-{
-	for (; *s; s++)
-		text_addf(out, *s == '|' ? "\\%c" : "%c", *s == '\n' ? ' ' : *s);
-}
-
 static void quantity(char out[48], double value, const char *unit)
 {
 	if (isfinite(value))
@@ -161,7 +148,7 @@ static void add_reasons(struct text *out, const struct ladder *l)
 		if (!*r->reason)
 			continue;
 		text_addf(out, "- %s, %s: ", rung_list[id].word, stage_verdict_word(r->verdict));
-		add_cell(out, r->reason);
+		stage_page_cell(out, r->reason);
 		text_add(out, "\n");
 	}
 }
@@ -217,7 +204,10 @@ static void add_lines(struct text *out, const struct ladder *l)
 {
 	if (!*l->plan.given)
 		return;
-	text_addf(out, "\n## What %s lacks\n\n", l->plan.given);
+	text_addf(out,
+		  "\n"
+		  "## Optimizations that %s lacks\n\n",
+		  l->plan.given);
 	if (l->lines.size)
 		text_addf(out, "Change these lines:\n\n```yaml\n%s```\n", text_str(&l->lines));
 	else
@@ -231,7 +221,8 @@ void ladder_add_summary(struct text *out, const struct ladder *l)
 
 	ladder_factor_text(total, sizeof(total), l->total, l->total_lowest, l->total_highest,
 			   l->top > 0 ? l->rung[l->top].rounds : 0);
-	text_addf(out, "# assay ladder: %s\n\n%s, %s. ", overall_word(l), l->plan.began, l->plan.host);
+	text_addf(out, "# assay ladder: %s\n\n%s, %s. ", stage_verdict_word(stage_verdict_of(ladder_code(l))),
+		  l->plan.began, l->plan.host);
 	if (l->top > 0)
 		text_addf(
 			out,
@@ -322,11 +313,11 @@ json_t *ladder_json(const struct ladder *l)
 	for (int id = 0; id < RUNG_COUNT; id++)
 		json_array_append_new(rungs, rung_json(l, id));
 	out = json_pack("{s:s, s:i, s:s, s:i, s:s, s:s, s:s, s:s, s:b, s:s, s:f, s:o}", "schema",
-			"assay.ladder.summary", "schema_version", SCHEMA_VERSION, "verdict", overall_word(l),
-			"exit_code", ladder_code(l), "began", l->plan.began, "host", l->plan.host, "device",
-			l->plan.gpu ? "gpu" : "cpu", "model", *l->plan.shape ? l->plan.shape : l->plan.model,
-			"random_weights", l->plan.random, "losses", weights_words(l), "seconds", l->seconds,
-			"rungs", rungs);
+			"assay.ladder.summary", "schema_version", SCHEMA_VERSION, "verdict",
+			stage_verdict_word(stage_verdict_of(ladder_code(l))), "exit_code", ladder_code(l),
+			"began", l->plan.began, "host", l->plan.host, "device", l->plan.gpu ? "gpu" : "cpu",
+			"model", *l->plan.shape ? l->plan.shape : l->plan.model, "random_weights",
+			l->plan.random, "losses", weights_words(l), "seconds", l->seconds, "rungs", rungs);
 	set_number(out, "total_factor", l->total);
 	set_number(out, "total_lowest", l->total_lowest);
 	set_number(out, "total_highest", l->total_highest);
@@ -335,16 +326,6 @@ json_t *ladder_json(const struct ladder *l)
 	if (*l->plan.given)
 		json_object_set_new(out, "lines", json_string(text_str(&l->lines)));
 	return out;
-}
-
-static enum status write_text(const struct ladder *l, const char *name, const struct text *t,
-			      struct error *err)
-{
-	char path[PATH_MAX + 32];
-
-	snprintf(path, sizeof(path), "%s/%s", l->dir, name);
-	return t->failed ? error_set(err, STATUS_NO_RESOURCE, "no memory for %s", name)
-			 : file_write(path, text_str(t), t->size, err);
 }
 
 enum status ladder_write(struct ladder *l, struct error *err)
@@ -356,11 +337,11 @@ enum status ladder_write(struct ladder *l, struct error *err)
 
 	ladder_add_summary(&out, l);
 	if (!st)
-		st = write_text(l, "SUMMARY.md", &out, err);
+		st = ladder_write_text(l, "SUMMARY.md", &out, err);
 	text_release(&out);
 	text_addf(&out, "%s\n", json ? json : "");
 	if (!st)
-		st = json ? write_text(l, "summary.json", &out, err)
+		st = json ? ladder_write_text(l, "summary.json", &out, err)
 			  : error_set(err, STATUS_NO_RESOURCE, "no memory for summary.json");
 	text_release(&out);
 	free(json);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The course of a load test: server, idle power, load, report. */
 #include "cmd/load/load.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/show.h"
 #include "cmd/shared/single_process.h"
 #include "core/clock.h"
@@ -123,7 +122,7 @@ static int show_plan(struct loading *l, struct error *err)
 	if (!st)
 		load_stage_warn_edge(&l->spec, plan.duration_s);
 	load_plan_release(&plan);
-	return st ? judged_complain(l->c, err) : EXIT_PASS;
+	return st ? command_complain(l->c, err) : EXIT_PASS;
 }
 
 int load_perform(const struct command_context *c, const void *opts)
@@ -148,7 +147,7 @@ int load_perform(const struct command_context *c, const void *opts)
 	if (!st)
 		st = load_record_begin(&l, &err);
 	if (st)
-		return judged_complain(c, &err);
+		return command_complain(c, &err);
 	st = load_it(&l, &err);
 	if (l.end.status && l.end.status != STATUS_CANCELLED)
 		log_line(c->log, LOG_ERROR, LOG_TOPIC_RUN, "%s", l.end.text);

@@ -163,11 +163,11 @@ int load_record_end(struct loading *l, struct error *err)
 	job_phase(l->job, "once", l->began_ns, now_ns(), json_incref(l->end.values));
 	st = job_end(&l->job, ending_of(l), l->end.status, l->end.cause, l->end.text, &journal);
 	if (st)
-		return judged_complain(l->c, &journal);
+		return command_complain(l->c, &journal);
 	st = judged_read(&judged, l->dir, NULL, &site, l->o->real_names, err);
 	if (!st)
 		st = report_write(l->dir, &judged.in, &note, err);
-	code = st				   ? judged_complain(l->c, err)
+	code = st				   ? command_complain(l->c, err)
 	       : l->end.status == STATUS_BAD_INPUT ? EXIT_USAGE
 						   : judged.judgements.exit_code;
 	if (!st && l->o->json)

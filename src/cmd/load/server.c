@@ -51,7 +51,7 @@ static enum status wait_ready(struct loading *l, struct error *err)
 	if (*l->url)
 		return STATUS_OK;
 	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_CRASHED,
-			       "assay serve ended before it answered; its messages stand above");
+			       "assay serve ended before it answered; see its messages above");
 }
 
 enum status load_server_start(struct loading *l, struct error *err)

@@ -4,7 +4,6 @@
 #include <math.h>
 #include "cmd/shared/single_process.h"
 #include "cmd/model/generate_rows.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/saved_kernels.h"
 #include "cmd/shared/show.h"
 #include "core/clock.h"
@@ -50,14 +49,14 @@ static const struct opt opts[] = {
 		.help = "device for generation; auto: a GPU if one works, otherwise the CPU"),
 	OPT_ROW(struct generate_opts, weights, .name = "weights", .also = "quantization", .preset = "auto",
 		.choices = weights,
-		.help = "type of the layers' weights; auto: as the device computes; fp8: quantized at load, half "
-			"the bytes (GPU)"),
+		.help = "number format of the layers' weights. auto: the format in which the device computes. fp8 "
+			"(GPU only): quantize at load, which halves the memory"),
 	OPT_ROW(struct generate_opts, any_base, .name = "any-base",
 		.help = "accept an adapter that was trained on other base weights"),
 	OPT_ROW(struct generate_opts, messages, .name = "messages", .shown = "FILE",
 		.help = "a JSON file with a conversation instead of TEXT: messages, and tools if any"),
 	OPT_ROW(struct generate_opts, rows, .name = "rows", .also = "input data input-file", .shown = "FILE",
-		.help = "generate an answer to each row of FILE and compare it with the tool calls that the row accepts"),
+		.help = "answer each row of FILE and compare the answer with the tool calls that the row accepts"),
 	OPT_ROW(struct generate_opts, out, .name = "out", .also = "output o", .shown = "FILE",
 		.help = "with --rows: write the answers as JSON Lines, each with its verdict"),
 	OPT_ROW(struct generate_opts, rows_max, .name = "max-rows", .preset = "0", .max = 1e12,
@@ -483,18 +482,19 @@ static int run(const struct command_context *c, const void *opts_)
 	text_release(&g.text);
 	json_decref(g.made_ids);
 	json_decref(g.logprobs);
-	return st ? judged_complain(c, &err) : EXIT_PASS;
+	return st ? command_complain(c, &err) : EXIT_PASS;
 }
 
 const struct command command_generate = {
 	.name = "generate",
 	.summary = "run a prompt through a model, with or without a LoRA adapter",
 	.example = "assay generate model \"What is the weather in Oslo?\" --adapter run/adapter",
-	.help = "Applies the model's chat template to the prompt, generates tokens on the CPU or a GPU until the turn "
-		"ends, and extracts the tool calls. The same seed gives the same text. "
-		"--messages reads a conversation with tools, in the format of training rows. "
-		"--rows answers each row of a file and reports how many calls are accepted. Accepted calls are the row's "
-		"ground_truth (lists of accepted values, as in bfcl-eval) or the calls in the row itself.",
+	.help = "Applies the model's chat template to the prompt and generates the answer on the CPU or a "
+		"GPU. Then extracts the tool calls from it. The same seed gives the same text. --messages "
+		"reads a conversation with tools, in the format of training rows. --rows answers each row of "
+		"a file and reports how many calls are right. A call is right if it agrees with the row's "
+		"ground_truth (lists of accepted values, as in bfcl-eval). Without a ground_truth, it must "
+		"agree with the calls in the row itself.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct generate_opts)},
 	.single = true,
 	.run = run,

@@ -2,7 +2,6 @@
 /* assay make-model: writes a model with random weights in the usual file formats. */
 #include <inttypes.h>
 #include "cmd/command.h"
-#include "cmd/shared/judged.h"
 #include "cmd/model/model_files.h"
 #include "cmd/shared/show.h"
 #include "core/file/mapped.h"
@@ -32,7 +31,8 @@ static const struct opt opts[] = {
 	OPT_ROW(struct make_opts, tokenizer, .name = "tokenizer", .shown = "PATH",
 		.help = "tokenizer.json, a folder with it, or a GGUF file (default: a vocabulary of bytes)"),
 	OPT_ROW(struct make_opts, holes, .name = "holes",
-		.help = "write sparse files of zeros, which need no disk space or time: for plans and headers"),
+		.help = "write sparse files of zeros, which need no disk space and no time. Enough for plans, which "
+			"read only the headers"),
 };
 
 struct making {
@@ -133,7 +133,7 @@ static int run(const struct command_context *c, const void *opts_)
 		st = check(o->out, &err);
 	model_files_end(&m.files);
 	if (st)
-		return judged_complain(c, &err);
+		return command_complain(c, &err);
 	text_addf(&line, "%s: %s, %" PRId64 " parameters, %s\n", o->out, o->shape, shape_parameters(&shape),
 		  o->holes ? "no numbers" : "random numbers");
 	show_text(&line, UTF8_KEEP_NOTHING);
@@ -145,9 +145,9 @@ const struct command command_make_model = {
 	.name = "make-model",
 	.summary = "write a model with random weights in the usual file formats",
 	.example = "assay make-model --shape qwen2-7b --out model   # 15 GB of random BF16 weights",
-	.help = "Writes config.json, sharded safetensors and a tokenizer. The weights are random. Such a model "
-		"serves for timings, plans and tests on machines that may not hold real weights. "
-		"The same seed gives the same weights on every machine.",
+	.help = "Writes config.json, sharded safetensors and a tokenizer. The weights are random. Use such a "
+		"model for timings, plans and tests on machines to which you may not copy real weights. The "
+		"same seed gives the same weights on every machine.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct make_opts)},
 	.alone = true,
 	.run = run,

@@ -2,10 +2,8 @@
 /* assay merge: writes a base model and an adapter as one model folder. */
 #include <inttypes.h>
 #include "cmd/command.h"
-#include "cmd/shared/judged.h"
 #include "cmd/model/model_files.h"
 #include "cmd/shared/show.h"
-#include "model/files/merge_adapter.h"
 
 struct merge_opts {
 	const char *base, *adapter, *out;
@@ -30,11 +28,6 @@ static const struct opt opts[] = {
 		.help = "accept an adapter that was trained on other base weights"),
 };
 
-static bool progress(void *arg, uint64_t done, uint64_t all)
-{
-	return model_files_progress(arg, done, all);
-}
-
 static enum status merge(struct model_files *files, const struct merge_opts *o, struct error *err)
 {
 	const struct merge_options mo = {
@@ -42,21 +35,12 @@ static enum status merge(struct model_files *files, const struct merge_opts *o, 
 		.dtype = model_files_base_dtype(o->dtype),
 		.shard_bytes = o->shard,
 		.any_base = o->any_base,
-		.log = files->context->log,
-		.progress = progress,
-		.arg = files,
 	};
-	struct weights base;
-	enum status st;
 
 	if (!o->base || !o->out)
 		return error_set(err, STATUS_BAD_INPUT, "no %s given: assay merge MODEL [ADAPTER] --out DIR",
 				 o->base ? "folder for the result" : "model");
-	st = weights_open(&base, o->base, err);
-	if (!st)
-		st = merge_write(o->out, &base, &mo, err);
-	weights_release(&base);
-	return st;
+	return model_files_write(files, o->base, o->out, &mo, err);
 }
 
 static int run(const struct command_context *c, const void *opts_)
@@ -71,7 +55,7 @@ static int run(const struct command_context *c, const void *opts_)
 	st = merge(&files, o, &err);
 	model_files_end(&files);
 	if (st)
-		return judged_complain(c, &err);
+		return command_complain(c, &err);
 	text_addf(&line, "%s: %s%s%s\n", o->out, o->base, o->adapter ? " with " : "",
 		  o->adapter ? o->adapter : "");
 	show_text(&line, UTF8_KEEP_NOTHING);
@@ -83,8 +67,9 @@ const struct command command_merge = {
 	.name = "merge",
 	.summary = "merge a LoRA adapter into its base model and write one model folder",
 	.example = "assay merge model adapter --out merged",
-	.help = "Adds a LoRA adapter to the weights of its base model and writes a folder that Hugging "
-		"Face programs can load: config.json, safetensors, tokenizer. An adapter of another model is an error.",
+	.help = "Adds a LoRA adapter to the weights of its base model and writes a folder that Hugging Face "
+		"programs can load: config.json, safetensors, tokenizer. If the adapter belongs to another "
+		"model, assay refuses it.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct merge_opts)},
 	.alone = true,
 	.run = run,

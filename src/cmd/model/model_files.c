@@ -29,8 +29,9 @@ void model_files_begin(struct model_files *f, const struct command_context *c)
 	*f = (struct model_files){.context = c};
 }
 
-bool model_files_progress(struct model_files *f, uint64_t done, uint64_t all)
+bool model_files_progress(void *files, uint64_t done, uint64_t all)
 {
+	struct model_files *f = files;
 	int percent = all ? (int)((double)done / (double)all * 100) : 100;
 
 	if (f->context->terminal && (!f->shown || percent != f->percent)) {
@@ -47,4 +48,20 @@ void model_files_end(struct model_files *f)
 	if (f->shown)
 		fprintf(stderr, "\r\033[K");
 	f->shown = false;
+}
+
+enum status model_files_write(struct model_files *f, const char *model, const char *out,
+			      const struct merge_options *options, struct error *err)
+{
+	struct merge_options o = *options;
+	struct weights base;
+	enum status st = weights_open(&base, model, err);
+
+	o.log = f->context->log;
+	o.progress = model_files_progress;
+	o.arg = f;
+	if (!st)
+		st = merge_write(out, &base, &o, err);
+	weights_release(&base);
+	return st;
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay quantize: writes a model whose linear layers are in 4 bits. */
 #include "cmd/command.h"
-#include "cmd/shared/judged.h"
 #include "cmd/model/model_files.h"
 #include "cmd/shared/show.h"
-#include "model/files/merge_adapter.h"
 
 struct quantize_opts {
 	const char *model, *adapter, *out;
@@ -27,7 +25,7 @@ static const struct opt opts[] = {
 		.preset = "nf4", .choices = types, .help = "format of the linear layers"),
 	OPT_ROW(struct quantize_opts, double_quant, .name = "double-quant",
 		.also = "bnb-4bit-use-double-quant nested", .preset = "true",
-		.help = "quantize the absmax of the blocks too: 4.13 instead of 4.5 bits per weight"),
+		.help = "quantize the scales (absmax) of the blocks too: 4.13 instead of 4.5 bits per weight"),
 	OPT_ROW(struct quantize_opts, adapter, .name = "adapter", .shown = "DIR",
 		.help = "folder with a LoRA adapter in PEFT format, which is merged first"),
 	OPT_ROW(struct quantize_opts, out, .name = "out", .shown = "DIR",
@@ -39,11 +37,6 @@ static const struct opt opts[] = {
 		.max = 1e15, .help = "maximum size of one weights file"),
 };
 
-static bool progress(void *arg, uint64_t done, uint64_t all)
-{
-	return model_files_progress(arg, done, all);
-}
-
 static enum status quantize(struct model_files *files, const struct quantize_opts *o, struct error *err)
 {
 	const struct folder_bnb4 to = {.type = (enum bnb4_type)o->to, .nested = o->double_quant};
@@ -52,21 +45,12 @@ static enum status quantize(struct model_files *files, const struct quantize_opt
 		.dtype = model_files_base_dtype(o->dtype),
 		.bnb4 = &to,
 		.shard_bytes = o->shard,
-		.log = files->context->log,
-		.progress = progress,
-		.arg = files,
 	};
-	struct weights model;
-	enum status st;
 
 	if (!o->model || !o->out)
 		return error_set(err, STATUS_BAD_INPUT, "no %s given: assay quantize MODEL --out DIR",
 				 o->model ? "folder for the result" : "model");
-	st = weights_open(&model, o->model, err);
-	if (!st)
-		st = merge_write(o->out, &model, &mo, err);
-	weights_release(&model);
-	return st;
+	return model_files_write(files, o->model, o->out, &mo, err);
 }
 
 static int run(const struct command_context *c, const void *opts_)
@@ -81,7 +65,7 @@ static int run(const struct command_context *c, const void *opts_)
 	st = quantize(&files, o, &err);
 	model_files_end(&files);
 	if (st)
-		return judged_complain(c, &err);
+		return command_complain(c, &err);
 	text_addf(&line, "%s: %s%s%s in %s%s\n", o->out, o->model, o->adapter ? " with " : "",
 		  o->adapter ? o->adapter : "", types[o->to], o->double_quant ? ", double quantization" : "");
 	show_text(&line, UTF8_KEEP_NOTHING);
@@ -91,11 +75,11 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_quantize = {
 	.name = "quantize",
-	.summary = "write a model with linear layers of 4 bits (NF4 or FP4)",
+	.summary = "quantize the linear layers of a model to 4 bits (NF4 or FP4)",
 	.example = "assay quantize model --to nf4 --out model-nf4",
 	.help = "Writes a folder that transformers with bitsandbytes can load, and that assay can train "
-		"adapters on. The linear layers of the decoder become NF4 or FP4 in blocks of 64; embedding, "
-		"norms and head stay. A 7B model takes 5.5 GB instead of 15 GB.",
+		"adapters on. The linear layers of the decoder become NF4 or FP4 in blocks of 64. Embedding, "
+		"norms and head stay unchanged. A 7B model takes 5.5 GB instead of 15 GB.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct quantize_opts)},
 	.alone = true,
 	.run = run,

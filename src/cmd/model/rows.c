@@ -9,7 +9,6 @@
 
 #include "cmd/model/answer_lines.h"
 #include "cmd/command.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/show.h"
 #include "core/file/file.h"
 #include "core/file/mapped.h"
@@ -381,7 +380,7 @@ static int run(const struct command_context *c, const void *opts_)
 	enum status st = check(o, &err);
 
 	if (!st && o->answers)
-		return (st = judge(o, &err)) ? judged_complain(c, &err) : EXIT_PASS;
+		return (st = judge(o, &err)) ? command_complain(c, &err) : EXIT_PASS;
 	if (!st)
 		st = gather(&g, c, o, &err);
 	if (!st && o->out)
@@ -397,7 +396,7 @@ static int run(const struct command_context *c, const void *opts_)
 		print_counts(counts);
 	json_decref(counts);
 	json_decref(g.rows);
-	return st ? judged_complain(c, &err) : EXIT_PASS;
+	return st ? command_complain(c, &err) : EXIT_PASS;
 }
 
 const struct command command_rows = {
@@ -405,11 +404,11 @@ const struct command command_rows = {
 	.summary = "convert, split and count training data",
 	.example =
 		"assay rows glaive.json --model Qwen2.5-7B-Instruct --max-length 4096   # rows, tokens, lengths",
-	.help = "Reads conversations (chat JSON Lines, ShareGPT, Glaive v2, bfcl-eval) and reports errors with "
-		"file and line. --out writes them as chat JSON Lines. "
-		"--held-out writes a share of them to a second file, split by function names, so that no function is in both files. "
-		"--model counts tokens exactly as training does; "
-		"targets are the tokens on which the loss is computed.",
+	.help = "Reads conversations (chat JSON Lines, ShareGPT, Glaive v2, bfcl-eval) and reports errors "
+		"with file and line. --out writes them as chat JSON Lines. --held-out writes a share of them "
+		"to a second file, to test the trained model. The split is by function names, so no function "
+		"is in both files. --model counts tokens exactly as training does. Targets are the tokens on "
+		"which the loss is computed.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct rows_opts)},
 	.alone = true,
 	.run = run,

@@ -3,7 +3,6 @@
 #include <jansson.h>
 
 #include "cmd/command.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/show.h"
 #include "core/clock.h"
 #include "core/file/file.h"
@@ -142,7 +141,7 @@ static int run(const struct command_context *c, const void *opts_)
 		tell_rate(c, &e);
 	token_list_release(&e.ids);
 	tokenizer_close(&t);
-	return st ? judged_complain(c, &err) : EXIT_PASS;
+	return st ? command_complain(c, &err) : EXIT_PASS;
 }
 
 const struct command command_tokens = {

@@ -6,9 +6,9 @@
 #include <regex.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "cmd/command.h"
 #include "cmd/profile/files.h"
 #include "cmd/profile/tracks.h"
-#include "cmd/running/running.h"
 #include "cmd/shared/run_dirs.h"
 #include "cmd/shared/show.h"
 #include "core/file/file.h"
@@ -42,8 +42,8 @@ static const struct opt opts[] = {
 		.help = "record a CUDA graph as its nodes, or as one event with lower overhead"),
 	OPT_ROW(struct profile_opts, counters, .name = "counters", .also = "metrics kernel-name",
 		.shown = "REGEX",
-		.help = "read hardware counters of the kernels whose names match, instead of the timeline; each kernel "
-			"runs alone; . matches all"),
+		.help = "read hardware counters of the kernels whose names match, instead of a timeline. Each kernel "
+			"runs alone. A dot matches all kernels"),
 	OPT_ROW(struct profile_opts, counters_skip, .name = "counters-skip", .also = "launch-skip",
 		.max = 1e15, .help = "number of matching kernels to skip first, in each process"),
 	OPT_ROW(struct profile_opts, counters_count, .name = "counters-count", .also = "launch-count",
@@ -407,17 +407,17 @@ static int profile(struct profiling *p, struct error *err)
 	int code;
 
 	if (check_wishes(p, err) || find_library(library, err) || make_folders(p, err) || begin_job(p, err))
-		return running_complain(p->c, err);
+		return command_complain(p->c, err);
 	if (start(p, library, err)) {
 		profile_tracks_stop(&p->tracks, p->job);
 		job_end(&p->job, ENDING_DONE, err->status, err->cause, err->text, NULL);
-		running_complain(p->c, err);
+		command_complain(p->c, err);
 		return start_code(err);
 	}
 	follow(p);
 	code = program_code(&p->program);
 	if (conclude(p, err)) {
-		running_complain(p->c, err);
+		command_complain(p->c, err);
 		return code ? code : EXIT_INCONCLUSIVE;
 	}
 	return code;
@@ -448,7 +448,7 @@ static int run(const struct command_context *c, const void *opts_)
 
 	if (!p) {
 		error_errno(&err, ENOMEM, "a profile");
-		return running_complain(c, &err);
+		return command_complain(c, &err);
 	}
 	p->c = c;
 	p->o = opts_;
@@ -466,15 +466,16 @@ const struct command command_profile = {
 	.name = "profile",
 	.summary = "show where a CUDA program spends its time: kernels, copies, NCCL, idle time by reason",
 	.example = "assay profile -- python3 train.py   # then read PROFILE.md in assay-runs/DATE-profile",
-	.help = "Runs the program unchanged, including its child processes, and records its activity on the GPUs "
-		"with CUPTI activity records and NVTX, which need no special permission. "
-		"The run directory holds PROFILE.md and PROFILE.html. They show the time of each device, idle time by "
-		"reason, NCCL operations, kernels, copies, calls and possible savings. The same figures are in CSV files "
-		"and summary.json. trace.json.gz opens in Perfetto and Holistic Trace Analysis. The journal holds power, "
-		"clocks and GPM counters. "
-		"--counters reads hardware counters of kernels instead; it needs the permission for GPU counters.\n\n"
-		"The exit code is that of the program; 128 plus the signal number after a signal; "
-		"127 if the program does not exist; 2 if the program succeeded but its profile cannot be written.",
+	.help = "Runs the program unchanged, including its child processes, and records its activity on the "
+		"GPUs. It uses CUPTI activity records and NVTX, which need no special permission. The run "
+		"directory holds PROFILE.md and PROFILE.html. They show the time of each device, idle time "
+		"by reason, NCCL operations, kernels, copies, calls and possible savings. The same figures "
+		"are in CSV files and summary.json. trace.json.gz opens in Perfetto and Holistic Trace "
+		"Analysis. The journal holds power, clocks and GPM counters. With --counters, assay reads "
+		"hardware counters of kernels instead. This needs the permission for GPU counters.\n\n"
+		"The exit code is that of the program. After a signal, it is 128 plus the signal number. It "
+		"is 127 if the program does not exist, and 2 if the program succeeded but its profile cannot "
+		"be written.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct profile_opts)},
 	.rest = "-- PROGRAM [WORD...]",
 	.run = run,

@@ -24,12 +24,6 @@
 #include "run/run.h"
 #include "run/suite/facts_needed.h"
 
-int running_complain(const struct command_context *c, const struct error *err)
-{
-	log_error(c->log, LOG_TOPIC_RUN, "%s", err->text);
-	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
-}
-
 /* Draws the progress on stderr, always on the same line. */
 static void draw(void *arg, size_t done, size_t total, const char *what, double seconds_left)
 {
@@ -404,7 +398,7 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 		st = measure_and_tell(&d, &code, &err);
 	}
 	if (st) {
-		code = running_complain(c, &err);
+		code = command_complain(c, &err);
 		if (!d.named && !d.team.place.rank)
 			rmdir(d.dir); /* only if it is empty */
 	}

@@ -28,7 +28,11 @@ struct running_opts {
 /* Option rows with the same name in every command. `type` contains a struct running_opts named `running`. */
 /* clang-format off */
 #define RUNNING_ROWS(type)                                                                                            \
-	OPT_ROW(type, running.target, .name = "target", .also = "gpus gpu gpu-id device devices device-id cuda", .shown = "cpu|cpu-each-numa|gpu|gpuN|pair|pair-once|gpuN>gpuM|node|node-doubling|node:LIST|team|team-doubling|team:LIST|all", .help = "run only the cases on this target. cpu: all CPUs; cpu-each-numa: each NUMA node; gpu: each GPU; gpuN: GPU number N; pair: each pair of GPUs in both directions; pair-once: in one direction; gpuN>gpuM: one pair; node: all GPUs together; node-doubling: 2, 4, 8 .. of them; node:LIST: these GPUs; team: all ranks; team-doubling: the ranks of 1, 2, 4 .. nodes; team:LIST: these ranks; all: everything"), \
+	OPT_ROW(type, running.target, .name = "target", .also = "gpus gpu gpu-id device devices device-id cuda", .shown = "cpu|cpu-each-numa|gpu|gpuN|pair|pair-once|gpuN>gpuM|node|node-doubling|node:LIST|team|team-doubling|team:LIST|all", .help = "run only the cases on this target. cpu: all CPUs; cpu-each-numa: each NUMA node; gpu: each " \
+		"GPU; gpuN: GPU number N; pair: each pair of GPUs in both directions; pair-once: in one " \
+		"direction; gpuN>gpuM: one pair; node: all GPUs together; node-doubling: groups of 2, 4, 8 " \
+		".. GPUs; node:LIST: these GPUs; team: all ranks; team-doubling: the ranks of 1, 2, 4 .. " \
+		"nodes; team:LIST: these ranks; all: everything"), \
 	OPT_ROW(type, running.out, .name = "out", .also = "output output-dir o log-dir", .shown = "DIR", .help = "run directory (default: assay-runs/DATE-NAME)"),   \
 	OPT_ROW(type, running.seconds, .name = "seconds", .also = "duration time runtime", .preset = "0", .unit = "s", .min = 0, .max = 1e7,            \
 		.help = "length of the measured windows; 0: the suite's or the probe's own value"),                               \
@@ -37,26 +41,27 @@ struct running_opts {
 	OPT_ROW(type, running.search_seconds, .name = "search-seconds", .preset = "0", .unit = "s", .min = 0, .max = 1e6, \
 		.help = "time for comparing a case's variants (search=top, exhaustive); 0: half of the case's time limit"),         \
 	OPT_ROW(type, running.seed, .name = "seed", .also = "random-seed", .preset = "1", .help = "seed of all random data"),                      \
-	OPT_ROW(type, running.resume, .name = "resume", .also = "continue restart", .shown = "DIR", .help = "continue the interrupted run in DIR with its original options"),                        \
+	OPT_ROW(type, running.resume, .name = "resume", .also = "continue restart", .shown = "DIR", .help = "continue the interrupted run in DIR, with its original options"),                        \
 	OPT_ROW(type, running.plan, .name = "plan", .also = "dry-run", .help = "show the cases with their time, power and disk space; run nothing"), \
 	OPT_ROW(type, running.machine, .name = "machine", .also = "recording", .shown = "DIR",                                              \
-		.help = "judge the readings of a recorded machine; measure nothing"),                                    \
-	OPT_ROW(type, running.expect, .name = "expect", .shown = "SKU:N", .help = "what was ordered, as GPU type and count: h100-sxm:8"),      \
-	OPT_ROW(type, running.site, .name = "site", .shown = "FILE", .help = "YAML file with the operator's statements about the machine"), \
+		.help = "judge the readings of a recorded machine (assay info --record); measure nothing"),                                    \
+	OPT_ROW(type, running.expect, .name = "expect", .shown = "SKU:N", .help = "the GPUs that you ordered, as type and number, for example h100-sxm:8. The run fails if the " \
+		"machine has others"),      \
+	OPT_ROW(type, running.site, .name = "site", .shown = "FILE", .help = "YAML file with the agreed properties of the machine"), \
 	OPT_ROW(type, running.expectations, .name = "expectations", .shown = "DIR",                                    \
 		.help = "judge by these expectations instead of the built-in ones; they are saved with the run"),  \
 	OPT_ROW(type, running.wait, .name = "wait", .help = "wait until the GPUs are free"),                           \
 	OPT_ROW(type, running.beside, .name = "beside",                                                                \
-		.help = "run although others use the GPUs; such figures get the verdict untrusted"),                                 \
+		.help = "measure even if other programs use the GPUs; such figures get the verdict untrusted"),                                 \
 	OPT_ROW(type, running.price, .name = "price", .preset = "0", .min = 0, .max = 1e6,                             \
 		.help = "price of the machine per hour, saved with the run"),                                                 \
 	OPT_ROW(type, running.sample, .name = "telemetry", .preset = "true", .help = "sample power, clocks and temperatures"), \
 	OPT_ROW(type, running.isolate, .name = "isolate", .preset = "true",                                              \
-		.help = "repeat a slow or wrong case of several GPUs until the faulty GPU is found; try other "           \
-			"kernels for a slow GEMM on the CPU"),                                                   \
+		.help = "if a case of several GPUs is slow or wrong, repeat it in smaller groups until the faulty " \
+			"GPU is found; for a slow GEMM on the CPU, try other kernels"),                                                   \
 	RUNNING_TEAM_ROWS(type), \
 	OPT_ROW(type, running.real_names, .name = "real-names",                                                          \
-		.help = "keep serial numbers, addresses and host names in journal and reports instead of pseudonyms"),     \
+		.help = "write real serial numbers, addresses and host names into journal and reports, not pseudonyms"),     \
 	OPT_ROW(type, running.format, .name = "format", .also = "output-format", .preset = "text", .choices = report_formats,                  \
 		.help = "format of the report on stdout"),                                                                 \
 	OPT_ROW(type, running.columns, .name = "columns", .shown = "LIST", .help = SHOW_COLUMNS_HELP), \
@@ -65,6 +70,4 @@ struct running_opts {
 
 /* Runs a suite with the given options and returns the program's exit code. The report goes to stdout. */
 int running_do(const struct command_context *c, const struct suite *s, const struct running_opts *o);
-/* Logs the error and returns its exit code. */
-int running_complain(const struct command_context *c, const struct error *err);
 #endif

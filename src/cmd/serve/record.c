@@ -80,7 +80,8 @@ static void look(struct serving *s)
 
 	if (!s->record.failed && job_state(s->record.job, &why)) {
 		s->record.failed = true;
-		log_warn(s->c->log, LOG_TOPIC_RUN, "the server goes on without its record: %s", why.text);
+		log_warn(s->c->log, LOG_TOPIC_RUN,
+			 "the server continues, but it can no longer write its journal: %s", why.text);
 	}
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay serve: an OpenAI-compatible server for one model. */
 #include "cmd/serve/serve.h"
-#include "cmd/shared/judged.h"
 #include "cmd/shared/show.h"
 #include "cmd/shared/single_process.h"
 
@@ -13,8 +12,8 @@ static const struct opt opts[] = {
 		.help = "the model: a folder with config.json and safetensors, or a GGUF file"),
 	OPT_ROW(struct serve_opts, adapter, .name = "adapter", .also = "lora lora-path peft lora-modules",
 		.shown = "DIR",
-		.help = "folder with a LoRA adapter in PEFT format, which is merged at load; or up to 16 as NAME=DIR,NAME=DIR, "
-			"which requests choose by their model's name"),
+		.help = "folder with a LoRA adapter in PEFT format, which assay merges at load. Or up to 16 "
+			"adapters, written as NAME=DIR,NAME=DIR; a request chooses one by the name of its model"),
 	OPT_ROW(struct serve_opts, any_base, .name = "any-base",
 		.help = "accept an adapter that was trained on other base weights"),
 	OPT_ROW(struct serve_opts, name, .name = "served-model-name", .also = "alias model-name",
@@ -30,33 +29,37 @@ static const struct opt opts[] = {
 	OPT_ROW(struct serve_opts, context, .name = "context",
 		.also = "max-model-len ctx-size n-ctx max-seq-len", .preset = "0", .max = 1048576,
 		.shown = "TOKENS",
-		.help = "longest sequence, prompt and answer together; 0: the model's own, at most 32768"),
+		.help = "most tokens of a request, prompt and answer together; 0: the model's own limit, at most "
+			"32768"),
 	OPT_ROW(struct serve_opts, sequences, .name = "max-sequences",
 		.also = "max-num-seqs parallel max-batch-size", .preset = "0", .max = 512, .shown = "N",
-		.help = "most requests that are computed at once; 0: 256 on a GPU, 16 on a CPU"),
+		.help = "most requests that are computed at once (batch size); 0: 256 on a GPU, 16 on a CPU"),
 	OPT_ROW(struct serve_opts, rows, .name = "max-rows", .also = "max-num-batched-tokens batch-size",
 		.preset = "0", .max = 65536, .shown = "N",
 		.help = "most tokens of one step; 0: 8192 on a GPU, 256 on a CPU"),
 	OPT_ROW(struct serve_opts, step_ms, .name = "max-step-ms", .preset = "0", .max = 60000,
-		.help = "predicted milliseconds of a step while requests decode: a lower value makes tokens more even, a higher one raises the throughput; 0: 30 on a GPU, 250 on a CPU"),
+		.help = "longest predicted step while answers are generated, in milliseconds. With a lower value "
+			"tokens arrive more evenly, with a higher value throughput rises. 0: 30 on a GPU, 250 on a "
+			"CPU"),
 	OPT_ROW(struct serve_opts, queue, .name = "max-queue", .preset = "4096", .min = 1, .max = 1e6,
-		.help = "most requests that run or wait; further ones get status 429"),
+		.help = "most requests that run or wait. Further requests get status 429"),
 	OPT_ROW(struct serve_opts, memory, .name = "memory",
 		.also = "gpu-memory-utilization mem-fraction-static", .preset = "0", .unit = "B",
-		.help = "memory for weights and KV cache; 0: 90 % of the GPU's, or half of the host's"),
+		.help = "memory for weights and KV cache; 0: 90 % of the GPU's memory, or half of the host's"),
 	OPT_ROW(struct serve_opts, page, .name = "page-tokens", .also = "block-size", .preset = "32",
-		.min = 16, .max = 64, .help = "tokens of a page of the KV cache: 16, 32 or 64"),
+		.min = 16, .max = 64, .help = "tokens per page of the KV cache: 16, 32 or 64"),
 	OPT_ROW(struct serve_opts, cache, .name = "kv-cache", .also = "kv-cache-dtype cache-type-k",
 		.preset = "auto", .choices = caches,
-		.help = "type of the KV cache; auto: BF16 on a GPU, F32 on a CPU"),
+		.help = "number format of the KV cache; auto: BF16 on a GPU, F32 on a CPU"),
 	OPT_ROW(struct serve_opts, weights, .name = "weights", .also = "quantization", .preset = "auto",
 		.choices = weights,
-		.help = "type of the layers' weights; auto: as the device computes; fp8: quantized at load, half "
-			"the bytes (GPU)"),
+		.help = "number format of the layers' weights. auto: the format in which the device computes. fp8 "
+			"(GPU only): quantize at load, which halves the memory"),
 	OPT_ROW(struct serve_opts, no_prefix_cache, .name = "no-prefix-cache",
-		.also = "no-enable-prefix-caching", .help = "do not share pages of equal prompt beginnings"),
+		.also = "no-enable-prefix-caching",
+		.help = "switch prefix caching off: prompts with the same beginning share no part of the KV cache"),
 	OPT_ROW(struct serve_opts, deterministic, .name = "deterministic",
-		.help = "a request gets the same tokens whatever else runs; slower on a GPU"),
+		.help = "a request gets the same tokens whatever other requests run. Slower on a GPU"),
 	OPT_ROW(struct serve_opts, template, .name = "chat-template", .also = "template", .shown = "NAME",
 		.help = "chat template; default: the model's own"),
 	OPT_ROW(struct serve_opts, api_keys, .name = "api-key-file", .also = "api-key", .shown = "FILE",
@@ -73,7 +76,8 @@ static const struct opt opts[] = {
 	OPT_ROW(struct serve_opts, body, .name = "max-body", .preset = "0", .unit = "B",
 		.help = "largest body of a request; 0: 32 MiB"),
 	OPT_ROW(struct serve_opts, answer_s, .name = "max-seconds", .preset = "0", .max = 1e6,
-		.help = "most seconds from a request to the end of its answer, which then ends with an error; 0: no limit"),
+		.help = "time limit from a request to the end of its answer, in seconds. Then the answer ends with "
+			"an error. 0: no limit"),
 	OPT_ROW(struct serve_opts, request_log, .name = "request-log", .shown = "FILE",
 		.help = "file with a JSON line per request: lengths, times and status (default: requests.jsonl in the run directory)"),
 	OPT_ROW(struct serve_opts, log_requests, .name = "log-requests",
@@ -85,7 +89,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct serve_opts, real_names, .name = "real-names",
 		.help = "keep serial numbers, addresses and host names in the journal instead of pseudonyms"),
 	OPT_ROW(struct serve_opts, plan, .name = "plan", .also = "dry-run",
-		.help = "print how memory would be divided, and start nothing"),
+		.help = "print how the server would divide the memory, and start nothing"),
 	OPT_ROW(struct serve_opts, json, .name = "json", .help = "with --plan: print the plan as JSON"),
 };
 
@@ -163,17 +167,19 @@ static int run(const struct command_context *c, const void *opts_)
 	json_decref(s.ready);
 	json_decref(s.summary);
 	serve_adapters_release(&o.adapters);
-	return st ? judged_complain(c, &err) : EXIT_PASS;
+	return st ? command_complain(c, &err) : EXIT_PASS;
 }
 
 const struct command command_serve = {
 	.name = "serve",
 	.summary = "serve a model with OpenAI's API",
 	.example = "assay serve model --port 8000   # then: curl http://127.0.0.1:8000/v1/models",
-	.help = "Loads a model and answers requests of OpenAI clients: /v1/chat/completions, /v1/completions, /v1/models and "
-		"more. Requests share each step of the device, and pages of the KV cache with equal prompt beginnings. "
-		"GET / is a small chat page. The server listens on this machine only, unless --host says otherwise. "
-		"TERM or Ctrl-C finishes the running requests and then ends; a second one ends at once.",
+	.help = "Loads a model and answers requests of OpenAI clients: /v1/chat/completions, "
+		"/v1/completions, /v1/models and more. All running requests are computed together "
+		"(continuous batching). Prompts with the same beginning share their part of the KV cache "
+		"(prefix caching). GET / is a small chat page. Only programs on this machine can connect, "
+		"unless you set --host. After TERM or Ctrl-C, the server finishes the running requests and "
+		"ends. A second TERM or Ctrl-C ends it at once.",
 	.check = check,
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct serve_opts)},
 	.single = true,

@@ -22,6 +22,11 @@ void serve_show_ready(const struct serving *s)
 	       name, json_string_value(json_object_get(s->ready, "device")), number(s->ready, "load_s"),
 	       number(s->ready, "weight_bytes") * 1e-9, number(s->ready, "cache_bytes") * 1e-9, tokens,
 	       number(s->ready, "sequences"), number(s->ready, "context"));
+	if (number(s->ready, "measured_rows") > 0)
+		printf("--deterministic: a step of %.0f sequences takes %.3g ms, and %.3g ms without "
+		       "the option\n",
+		       number(s->ready, "measured_rows"), number(s->ready, "deterministic_s") * 1e3,
+		       number(s->ready, "ordinary_s") * 1e3);
 	for (int32_t i = 0; s->o->adapters.count > 1 && i < s->o->adapters.count; i++)
 		printf("adapter %s: %s\n", s->o->adapters.name[i], s->o->adapters.dir[i]);
 	printf("API and chat page: %s://%s%s%s:%u\n", scheme, open, host, close, (unsigned)s->port);

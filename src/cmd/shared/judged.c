@@ -106,12 +106,6 @@ void judged_release(struct judged *j)
 	*j = (struct judged){0};
 }
 
-int judged_complain(const struct command_context *c, const struct error *err)
-{
-	log_error(c->log, LOG_TOPIC_RUN, "%s", err->text);
-	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
-}
-
 void judged_write_report(const struct log *log, const char *dir, bool real_names)
 {
 	static const struct judge_site site = {0};

@@ -30,6 +30,4 @@ enum status judged_expectations(struct expectations **e, const struct record *r,
 
 /* Judges a run of one process, writes its report, and logs where it is, or why there is none. */
 void judged_write_report(const struct log *log, const char *dir, bool real_names);
-/* Logs the error and returns its exit code. */
-int judged_complain(const struct command_context *c, const struct error *err);
 #endif

@@ -275,7 +275,8 @@ bool stage_child_poll(struct stage_child *child)
 	return ended;
 }
 
-void stage_child_ask(struct stage_child *child)
+/* Asks it to end in an orderly way. */
+static void ask_to_end(struct stage_child *child)
 {
 	if (!child->process.ended)
 		kill(child->process.pid, SIGTERM);
@@ -296,7 +297,7 @@ bool stage_child_over(struct stage_child *child, double limit_s, const volatile 
 		child->late = true;
 	if (*stop && !child->asked_ns) {
 		child->asked_ns = now_ns;
-		stage_child_ask(child);
+		ask_to_end(child);
 	}
 	return child->late || *stop > 1 ||
 	       (child->asked_ns && now_ns - child->asked_ns > ORDERLY_MS * 1000000ull);

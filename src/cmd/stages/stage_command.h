@@ -59,8 +59,6 @@ enum status stage_child_start(struct stage_child *child, const struct stage_comm
 			      const struct stage_watch *watch, struct error *err);
 /* Copies the output that has come. True once the child has ended. */
 bool stage_child_poll(struct stage_child *child);
-/* Asks it to end in an orderly way. */
-void stage_child_ask(struct stage_child *child);
 /* Passes the first request to stop on to the child. True if the child has to end by force: it ran longer than
  * limit_s, it did not end within a minute after that request, or there was a second request. */
 bool stage_child_over(struct stage_child *child, double limit_s, const volatile sig_atomic_t *stop);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/stages/stage_page.h"
 #include <stdlib.h>
+#include "core/json/member.h"
 #include "report/html/html.h"
 
 enum { MESSAGES_SHOWN = 8000 };
@@ -43,9 +44,9 @@ void stage_page_figures(struct text *out, const json_t *figures)
 
 		stage_figure_value(value, sizeof(value), one);
 		text_add(out, "<tr>");
-		html_element(out, "td", stage_json_text(one, "name"));
+		html_element(out, "td", json_member_text(one, "name"));
 		html_element(out, "td", value);
-		html_element(out, "td", stage_json_text(one, "note"));
+		html_element(out, "td", json_member_text(one, "note"));
 		text_add(out, "</tr>\n");
 	}
 	text_add(out, "</tbody></table>\n");
@@ -62,4 +63,10 @@ void stage_page_messages(struct text *out, const char *dir)
 		text_add(out, "</pre>\n");
 	}
 	free(text);
+}
+
+void stage_page_cell(struct text *out, const char *s)
+{
+	for (; *s; s++)
+		text_addf(out, *s == '|' ? "\\%c" : "%c", *s == '\n' ? ' ' : *s);
 }

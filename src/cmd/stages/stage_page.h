@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTML of a stage, for the pages of commands that run stages. */
+/* HTML and Markdown of a stage, for the pages of commands that run stages. */
 #ifndef CMD_STAGES_STAGE_PAGE_H
 #define CMD_STAGES_STAGE_PAGE_H
 #include "cmd/stages/stage_result.h"
@@ -14,4 +14,6 @@ void stage_page_command(struct text *out, const struct stage_command *k);
 void stage_page_figures(struct text *out, const json_t *figures);
 /* Appends the end of messages.txt in `dir`, with a title; nothing if it is empty. */
 void stage_page_messages(struct text *out, const char *dir);
+/* Appends the text of a cell of a Markdown table: without bars and line ends, which would end it. */
+void stage_page_cell(struct text *out, const char *s);
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include "cmd/command.h"
 #include "core/file/file.h"
+#include "core/json/member.h"
 #include "report/text/format.h"
 
 enum { TEXT_MOST = 16 << 20, JSON_MOST = 256 << 20, FIGURES_MOST = 200 };
@@ -26,6 +27,13 @@ const char *stage_verdict_class(enum stage_verdict verdict)
 #undef X
 
 	return classes[verdict];
+}
+
+enum stage_verdict stage_verdict_of(int code)
+{
+	return code == EXIT_PASS     ? VERDICT_STAGE_PASSED
+	       : code == EXIT_FAILED ? VERDICT_STAGE_FAILED
+				     : VERDICT_STAGE_INCONCLUSIVE;
 }
 
 void stage_figure(struct stage_result *r, const char *name, double value, const char *unit, const char *note)
@@ -70,7 +78,7 @@ void stage_figure_value(char *out, size_t size, const json_t *figure)
 	if (json_is_string(value))
 		snprintf(out, size, "%s", json_string_value(value));
 	else
-		format_quantity(out, size, json_number_value(value), 0, stage_json_text(figure, "unit"));
+		format_quantity(out, size, json_number_value(value), 0, json_member_text(figure, "unit"));
 }
 
 static char *read_file(const char *dir, const char *name, size_t most, size_t *size)
@@ -127,23 +135,9 @@ void stage_say_lost(struct stage_result *r, const char *dir, const char *what, i
 		  message);
 }
 
-const char *stage_json_text(const json_t *object, const char *name)
-{
-	const char *s = json_string_value(json_object_get(object, name));
-
-	return s ? s : "";
-}
-
-double stage_json_number(const json_t *object, const char *name)
-{
-	const json_t *value = json_object_get(object, name);
-
-	return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
-
 const char *stage_run_headline(const json_t *results)
 {
-	const char *headline = stage_json_text(results, "headline");
+	const char *headline = json_member_text(results, "headline");
 	const char *colon = strstr(headline, ": ");
 
 	return colon && !memchr(headline, ' ', (size_t)(colon - headline)) ? colon + 2 : headline;
@@ -156,7 +150,7 @@ bool stage_case_figure(const json_t *one, double *value, const char **unit)
 	if (!json_is_number(json_object_get(figure, "value")))
 		return false;
 	*value = json_number_value(json_object_get(figure, "value"));
-	*unit = stage_json_text(figure, "unit");
+	*unit = json_member_text(figure, "unit");
 	return true;
 }
 
@@ -174,10 +168,10 @@ void stage_take_cases(struct stage_result *r, const json_t *results)
 
 		if (!stage_case_figure(one, &value, &unit) || count++ >= FIGURES_MOST)
 			continue;
-		snprintf(name, sizeof(name), "%.120s on %.60s", stage_json_text(one, "title"),
-			 stage_json_text(one, "target"));
-		snprintf(note, sizeof(note), "%s%s%.200s", stage_json_text(one, "verdict"),
-			 *stage_json_text(one, "reason") ? ": " : "", stage_json_text(one, "reason"));
+		snprintf(name, sizeof(name), "%.120s on %.60s", json_member_text(one, "title"),
+			 json_member_text(one, "target"));
+		snprintf(note, sizeof(note), "%s%s%.200s", json_member_text(one, "verdict"),
+			 *json_member_text(one, "reason") ? ": " : "", json_member_text(one, "reason"));
 		stage_figure(r, name, value, unit, note);
 	}
 }
@@ -192,8 +186,7 @@ void stage_take_run(struct stage_result *r, const char *dir, const json_t *resul
 	else if (code == EXIT_PASS)
 		r->verdict = VERDICT_STAGE_PASSED;
 	else
-		stage_say(r, code == EXIT_FAILED ? VERDICT_STAGE_FAILED : VERDICT_STAGE_INCONCLUSIVE, "%s",
-			  why);
+		stage_say(r, stage_verdict_of(code), "%s", why);
 }
 
 static void add_load_figures(struct stage_result *r, const json_t *load)
@@ -219,16 +212,17 @@ static void add_load_figures(struct stage_result *r, const json_t *load)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		stage_figure(r, rows[i].name, stage_json_number(load, rows[i].field), rows[i].unit, NULL);
+		stage_figure(r, rows[i].name, json_member_number(load, rows[i].field), rows[i].unit, NULL);
 }
 
 /* The percentile that the number of samples allows. */
 static void load_headline(struct stage_result *r, const json_t *load)
 {
-	const double p95 = stage_json_number(load, "ttft_p95_s"), p99 = stage_json_number(load, "ttft_p99_s"),
-		     p50 = stage_json_number(load, "ttft_p50_s"),
-		     rate = stage_json_number(load, "completed_rate"),
-		     tokens = stage_json_number(load, "output_tokens_per_s");
+	const double p95 = json_member_number(load, "ttft_p95_s"),
+		     p99 = json_member_number(load, "ttft_p99_s"),
+		     p50 = json_member_number(load, "ttft_p50_s"),
+		     rate = json_member_number(load, "completed_rate"),
+		     tokens = json_member_number(load, "output_tokens_per_s");
 	size_t used = 0;
 
 	if (isfinite(p95))
@@ -253,7 +247,7 @@ const json_t *stage_job_values(const json_t *results)
 
 	json_array_foreach(json_object_get(one, "phases"), i, phase)
 	{
-		if (!strcmp(stage_json_text(phase, "phase"), "once"))
+		if (!strcmp(json_member_text(phase, "phase"), "once"))
 			return json_object_get(phase, "values");
 	}
 	return NULL;

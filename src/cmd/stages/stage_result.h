@@ -19,6 +19,8 @@ enum stage_verdict { STAGE_VERDICTS(X) };
 #undef X
 const char *stage_verdict_word(enum stage_verdict verdict);
 const char *stage_verdict_class(enum stage_verdict verdict);
+/* The verdict of a command whose exit code is 0, 1 or 2. */
+enum stage_verdict stage_verdict_of(int code);
 
 struct stage_result {
 	bool asked; /* by the user's list, or everything */
@@ -44,10 +46,6 @@ void stage_say_lost(struct stage_result *r, const char *dir, const char *what, i
 json_t *stage_read_json(const char *dir, const char *name);
 /* Reads a text file of a stage's folder, at most 16 MiB. NULL: there is none. The caller frees it. */
 char *stage_read_text(const char *dir, const char *name, size_t *size);
-
-/* A member of an object: "" or NaN if it has none. */
-const char *stage_json_text(const json_t *object, const char *name);
-double stage_json_number(const json_t *object, const char *name);
 
 /* The verdict of a command that leaves a run directory: its exit code, with its own words. `results`: its
  * results.json, or NULL. */

@@ -198,7 +198,7 @@ int top_lines(const struct command_context *c, const struct top_opts *o)
 
 	if (st) {
 		log_error(c->log, LOG_TOPIC_MACHINE, "%s", err.text);
-		code = err.status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+		code = command_code(err.status);
 		goto out;
 	}
 	if (!n.replay)

@@ -173,5 +173,5 @@ int top_screen(const struct command_context *c, const struct top_opts *o)
 		return EXIT_PASS;
 	log_error(c->log, LOG_TOPIC_MACHINE, "%s%s", err.text,
 		  err.status == STATUS_UNAVAILABLE ? "; assay top --once needs no screen" : "");
-	return err.status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+	return command_code(err.status);
 }

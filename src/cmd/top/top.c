@@ -22,12 +22,13 @@ static const struct opt opts[] = {
 		.unit = "s", .min = 0.05, .max = 3600,
 		.help = "time between two readings, over which rates are computed"),
 	OPT_ROW(struct top_opts, record, .name = "record", .also = "log", .shown = "FILE",
-		.help = "write all readings to this new file too"),
+		.help = "also write all readings to this new file"),
 	OPT_ROW(struct top_opts, replay, .name = "replay", .also = "play", .shown = "FILE",
-		.help = "show a recording instead of machines; arrow keys seek"),
+		.help = "show a recording instead of machines. The arrow keys move through it"),
 	OPT_ROW(struct top_opts, at, .name = "at", .also = "seek", .preset = "-1", .unit = "s", .min = -1,
 		.max = 1e9, .shown = "TIME",
-		.help = "begin the recording at this time from its start (-1: at its start; with --once at its end)"),
+		.help = "with --replay: begin at this time of the recording (-1: at its start; with --once at its "
+			"end)"),
 	OPT_ROW(struct top_opts, once, .name = "once", .also = "batch snapshot",
 		.help = "print one state without a screen, then end"),
 	OPT_ROW(struct top_opts, count, .name = "count", .also = "samples iterations n", .min = 1, .max = 1e9,
@@ -120,21 +121,24 @@ const struct command command_top = {
 	.name = "top",
 	.summary = "watch GPUs, links, host and processes of one or several machines",
 	.example = "assay top --once   # one line per GPU, its processes, and the host, without a screen",
-	.help = "Without a view, assay shows a screen with one line per GPU, links, host, live runs of assay and "
-		"processes. Key ? lists the keys. --hosts shows a line per machine, worst first, and leaves nothing "
-		"on the machines. If the output is not a terminal, assay prints one line per reading.\n\n"
-		"Values that are no longer read show their age. An absent value is -, never 0.\n\n"
+	.help = "Shows a live screen with one line per GPU, and with links, host, live runs of assay and "
+		"processes. The key ? lists all keys. With --hosts, the screen has one line per machine, the "
+		"worst first. assay leaves nothing on these machines. If the output is not a terminal, assay "
+		"prints one line per reading.\n\n"
+		"If assay can no longer read a value, it shows the value's age. An absent value is -, never "
+		"0.\n\n"
 		"nccl lists the NCCL variables of the environment, of NCCL_CONF_FILE or ~/.nccl.conf, and of "
-		"/etc/nccl.conf. Each has its meaning and a verdict (ok, hurts or unknown). --pid reads the variables "
-		"of another process of yours.\n"
+		"/etc/nccl.conf. Each has its meaning and a verdict (ok, hurts or unknown). --pid reads the "
+		"variables of another process of yours.\n"
 		"nvlink lists each link's state, remote device and errors, and its payload and raw rates.\n"
 		"ib lists InfiniBand and RoCE ports.\n"
 		"links shows these three.\n\n"
-		"With assay launch -- top links --once, each node is shown once. Helper processes read the driver. If "
-		"a driver hangs, assay reports it and keeps working.\n\n"
-		"A view exits with 0 if nothing is wrong, 1 if a link is down or a setting disables hardware that is "
-		"present, and 2 if something could not be read. Without a view, --once exits with 0, or with 2 if a "
-		"machine could not be read. A screen that you leave, and Ctrl-C, exit with 0.",
+		"assay launch -- top links --once shows each node once. Helper processes read the driver, so "
+		"a hung driver does not stop assay: it reports the problem and keeps working.\n\n"
+		"A view exits with 0 if nothing is wrong, 1 if a link is down or a setting disables hardware "
+		"that is present, and 2 if something could not be read. Without a view, --once exits with 0, "
+		"or with 2 if a machine could not be read. If you leave the screen or press Ctrl-C, the exit "
+		"code is 0.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct top_opts)},
 	.check = check,
 	.run = run,

@@ -125,8 +125,8 @@ static enum status check_cpu_precision(const struct training *t, struct error *e
 	if (precision == CONFIG_PRECISION_FP8)
 		return error_set_cause(
 			err, STATUS_UNAVAILABLE, CAUSE_UNSUPPORTED,
-			"training: precision: fp8 needs a GPU of sm_90 (Hopper); device: cpu computes the same, "
-			"more slowly than fp32");
+			"training: precision: fp8 needs a GPU of sm_90 (Hopper); device: cpu gives the same numbers, "
+			"but more slowly than fp32");
 	return error_set_cause(
 		err, STATUS_UNAVAILABLE, CAUSE_UNSUPPORTED,
 		"training: precision: %s needs a GPU, and a CPU computes in float32: use precision: fp32 or "

@@ -6,7 +6,6 @@
 #include <unistd.h>
 #include "cmd/info/info.h"
 #include "cmd/shared/judged.h"
-#include "cmd/running/running.h"
 #include "cmd/shared/show.h"
 #include "cmd/train/train.h"
 #include "core/file/file.h"
@@ -264,6 +263,6 @@ int train_conclude(struct training *t, struct error *err)
 	say_rate(t);
 	tell(t, &journal);
 	if (!t->lost && reported)
-		return running_complain(t->c, err);
+		return command_complain(t->c, err);
 	return exit_code(t);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cmd/train/train.h"
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "core/text/text.h"
 #include "journal/field.h"
 #include "team/links/flight.h"

@@ -9,7 +9,7 @@
 #include "cmd/train/train.h"
 #include "core/math/random.h"
 #include "core/process/place.h"
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "core/text/text.h"
 #include "journal/field.h"
 #include "team/links/flight.h"

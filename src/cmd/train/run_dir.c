@@ -18,25 +18,12 @@
 /* The first line of a configuration that assay saved in a run directory. */
 #define TRAIN_MARK "# as assay train understood it\n"
 
-/* What a run is, without the settings that say only where its work is done. A resumed run may change those.
- */
-static void hash_run(struct training *t)
-{
-	struct config as = t->config;
-
-	as.training.zero_stage = 0;
-	as.training.dp_shard_size = 0;
-	as.training.offload = CONFIG_OFFLOAD_NONE;
-	as.training.gpus = 1;
-	config_hash(t->run_hash, &as);
-}
-
 void train_write_config(struct training *t)
 {
 	text_release(&t->written);
 	config_write(&t->written, &t->config);
 	config_hash(t->hash, &t->config);
-	hash_run(t);
+	config_run_hash(t->run_hash, &t->config);
 }
 
 /* True if the file does not exist or an earlier attempt wrote it. Any other file belongs to the user. */

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cmd/shared/saved_kernels.h"
-#include "cmd/running/running.h"
 #include "cmd/shared/show.h"
 #include "core/text/text.h"
 #include "core/text/units.h"
@@ -26,8 +25,8 @@ static const struct opt opts[] = {
 		.shown = "DIR",
 		.help = "continue the run in DIR from its newest checkpoint, with its original configuration"),
 	OPT_ROW(struct train_opts, resume_if_exists, .name = "resume-if-exists",
-		.help = "continue the run in the run directory as --resume does, if there is one; otherwise begin it. For jobs "
-			"that are started again"),
+		.help = "if the run directory already holds a run, continue it as --resume does; otherwise begin a "
+			"new run. For jobs that may start several times"),
 	OPT_ROW(struct train_opts, plan, .name = "plan", .also = "dry-run",
 		.help = "show the memory and work that the run needs; train nothing"),
 	OPT_ROW(struct train_opts, gpus, .name = "gpus", .also = "gpus-per-node", .max = 1024,
@@ -35,18 +34,20 @@ static const struct opt opts[] = {
 	OPT_ROW(struct train_opts, nodes, .name = "nodes", .also = "nnodes", .max = 65536,
 		.help = "with --plan and --gpus: number of nodes; 0: one"),
 	OPT_ROW(struct train_opts, link_rate, .name = "link-rate", .preset = "0", .unit = "B", .max = 1e15,
-		.help = "with --gpus: bytes per second between GPUs of a node, one way, for example the bus bandwidth of an "
-			"all-reduce that assay measured; 0: unknown"),
+		.help = "with --gpus: rate between the GPUs of a node in bytes per second, in one direction. You can "
+			"use the measured bus bandwidth of an all-reduce. 0: unknown"),
 	OPT_ROW(struct train_opts, network_rate, .name = "network-rate", .preset = "0", .unit = "B",
 		.max = 1e15,
-		.help = "with --nodes: bytes per second of a node's network ports together, one way; 0: unknown"),
+		.help = "with --nodes: rate of all network ports of a node together in bytes per second, in one "
+			"direction. 0: unknown"),
 	OPT_ROW(struct train_opts, sample, .name = "telemetry", .preset = "true",
 		.help = "sample power, clocks and temperatures during the run"),
 	OPT_ROW(struct train_opts, real_names, .name = "real-names",
 		.help = "keep serial numbers, addresses and host names in the journal instead of pseudonyms"),
 	OPT_ROW(struct train_opts, silence, .name = "silence", .preset = "0", .unit = "s", .min = 0,
 		.max = 1e7,
-		.help = "end a worker that sends no message for this time; 0: estimated from its steps and files"),
+		.help = "end a worker process that sends no message for this time; 0: assay estimates the time from "
+			"steps and files"),
 	OPT_ROW(struct train_opts, no_cache, .name = "no-cache",
 		.help = "time kernel candidates again; do not use the cache of tuning choices"),
 	OPT_ROW(struct train_opts, json, .name = "json",
@@ -232,7 +233,7 @@ static int show_plan(const struct training *t, struct error *err)
 		st = error_set(err, STATUS_NO_RESOURCE, "cannot write the plan to stdout");
 	json_decref(json);
 	text_release(&out);
-	return st ? running_complain(t->c, err) : EXIT_PASS;
+	return st ? command_complain(t->c, err) : EXIT_PASS;
 }
 
 /* Finds the kernels that the resumed run used, so that it continues bit for bit. */
@@ -307,7 +308,7 @@ static enum status look_for_end(struct training *t, bool *finished, struct error
 static int show_finished(const struct training *t, struct error *err)
 {
 	log_info(t->c->log, LOG_TOPIC_RUN, "%s is finished: there is nothing to continue", t->dir);
-	return train_report(t, err) ? running_complain(t->c, err) : EXIT_PASS;
+	return train_report(t, err) ? command_complain(t->c, err) : EXIT_PASS;
 }
 
 static void let_go(struct training *t)
@@ -431,20 +432,20 @@ static int train(struct training *t, struct error *err)
 
 	if (check_wishes(t->o, err) || train_ranks_join(t, err) || train_continue(t, err) ||
 	    check_start(t, err))
-		return running_complain(t->c, err);
+		return command_complain(t->c, err);
 	if (t->o->plan)
-		return plan_device(t, err) ? running_complain(t->c, err) : show_plan(t, err);
+		return plan_device(t, err) ? command_complain(t->c, err) : show_plan(t, err);
 	if ((!t->o->resume && settle_machine(t, err)) || settle_folder(t, &finished, err))
-		return running_complain(t->c, err);
+		return command_complain(t->c, err);
 	if (finished) /* needs no device */
 		return train_ranks_leads(t) ? show_finished(t, err) : EXIT_PASS;
 	if (t->o->resume && settle_machine(t, err))
-		return running_complain(t->c, err);
+		return command_complain(t->c, err);
 	st = work_on(t, err);
 	if (st) {
 		if (t->job)
 			job_end(&t->job, ENDING_DONE, err->status, err->cause, err->text, NULL);
-		return running_complain(t->c, err);
+		return command_complain(t->c, err);
 	}
 	return train_conclude(t, err);
 }
@@ -457,7 +458,7 @@ static int run(const struct command_context *c, const void *opts_)
 
 	if (!t) {
 		error_errno(&err, ENOMEM, "a training run");
-		return running_complain(c, &err);
+		return command_complain(c, &err);
 	}
 	t->c = c;
 	t->o = opts_;
@@ -478,16 +479,18 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_train = {
 	.name = "train",
-	.summary = "fine-tune a model with LoRA or all weights: from Hugging Face files to a PEFT adapter",
+	.summary =
+		"fine-tune a model (LoRA, QLoRA or all weights): from Hugging Face files to a PEFT adapter",
 	.example = "assay train examples/train.yaml   # the adapter goes to assay-runs/DATE-train/adapter",
-	.help = "Reads the model, tokenizer and rows that the configuration names, and trains. "
-		"The run directory holds config.yaml (every setting as assay understood it), the journal with loss, rates and "
-		"telemetry, checkpoints, TensorBoard events and finally the adapter. "
-		"Ctrl-C, TERM and USR1 save a checkpoint and stop. --resume continues from the newest complete checkpoint, bit for bit "
-		"as without the interruption (on a GPU with training: deterministic: true).\n\n"
-		"Exit codes: 0 trained, 1 the result is not usable (for example, training diverged), 2 training was not "
-		"possible, 64 wrong usage or an error in the configuration. 75: TERM or USR1 stopped the run, and a checkpoint is "
-		"saved.",
+	.help = "Reads the model, the tokenizer and the rows (training examples) that the configuration "
+		"names, and trains. The run directory holds config.yaml (every setting as assay understood "
+		"it), the journal with loss, rates and telemetry, checkpoints, TensorBoard events and "
+		"finally the adapter. Ctrl-C saves a checkpoint and stops. So do the signals TERM and USR1. "
+		"--resume continues from the newest complete checkpoint. The result is bit for bit the same "
+		"as without the interruption, on a GPU only with the setting deterministic.\n\n"
+		"Exit codes: 0 training ended normally. 1 the result is not usable, for example because "
+		"training diverged. 2 training was not possible. 64 wrong usage or an error in the "
+		"configuration. 75 TERM or USR1 stopped the run, and a checkpoint is saved.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct train_opts)},
 	.mpi_on_cpus = true,
 	.saves = true,

@@ -29,7 +29,7 @@ struct opt {
 	bool positional; /* commands only: set by a word without an option name, in row order */
 	bool many;	 /* positional text, last row only: takes all remaining words; the field is a struct
 			    opt_words */
-	bool no_key;	 /* not part of a case's identity (for example a path) */
+	bool no_key;	 /* not part of the identity of a case or run (for example a path) */
 };
 
 struct opt_words {

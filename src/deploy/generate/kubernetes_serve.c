@@ -52,8 +52,9 @@ void generate_hpa(struct text *t, const struct generate_plan *p)
 	set(t, 2, "the metric that asks for the most pods counts", "metrics:");
 	pods_metric(
 		t,
-		"sequences that wait for a place in the engine: a healthy queue is nearly empty, and four that wait cost each\n"
-		"of them a first token",
+		"requests that wait for the engine. A healthy queue is nearly empty: each of four waiting "
+		"requests\n"
+		"gets its first token late",
 		p->waiting, "\"4\"");
 	pods_metric(
 		t,

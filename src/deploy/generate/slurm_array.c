@@ -36,13 +36,14 @@ static void head(struct text *t, const struct generate_plan *p)
 	line(t, "no other job may run during a measurement, and two tasks never share a node",
 	     "#SBATCH --exclusive");
 	line(t, "all memory of the node: host memory is measured too", "#SBATCH --mem=0");
-	line(t, "a task that failed says so; running it again would hide a fault that comes and goes",
+	line(t, "do not run a failed task again: this would hide a fault that comes and goes",
 	     "#SBATCH --no-requeue");
 	if (p->time)
 		linef(t, "from --time; for each task", "#SBATCH --time=%s", p->time);
 	line(t,
-	     "half a minute before the limit assay closes its journal, so that its results are saved. B: to this script,\n"
-	     "which the program replaces at the end",
+	     "half a minute before the limit Slurm sends TERM. assay then closes its journal, so that its "
+	     "results are saved.\n"
+	     "B: Slurm sends the signal to this script only. The last line replaces the script by assay",
 	     "#SBATCH --signal=B:TERM@30");
 	if (p->partition)
 		linef(t, "from --partition", "#SBATCH --partition=%s", p->partition);
@@ -56,12 +57,15 @@ void generate_slurm_array(struct text *t, const struct generate_plan *p)
 	linef(t, "a folder for each node, named by the job and the node",
 	      "node=$SLURM_SUBMIT_DIR/%s-$SLURM_ARRAY_JOB_ID/$SLURMD_NODENAME", p->name);
 	line(t,
-	     "Slurm may give a node to a second task after the first one has ended. That task ends here: the node is proven\n"
-	     "already. If fewer folders than tasks are there at the end, submit the array again for the missing nodes",
+	     "Slurm may give a node to a second task after the first one has ended. That task ends here, "
+	     "because the\n"
+	     "node has been checked. If there are fewer folders than tasks at the end, submit the array "
+	     "again for the other nodes",
 	     "mkdir -p \"${node%/*}\" || exit 2\n"
 	     "mkdir \"$node\" 2> /dev/null || { [ -d \"$node\" ] || exit 2; echo \"$SLURMD_NODENAME was checked by another task of this array\"; exit 0; }\n"
 	     "cd \"$node\" || exit 2");
-	generate_reason(t, 0, "the program's exit code is the task's: 0, 1 failed, 2 inconclusive");
+	generate_reason(t, 0,
+			"the exit code of assay is that of the task: 0 passed, 1 failed, 2 inconclusive");
 	text_add(t, "exec ");
 	command_words_quote(t, p->program);
 	for (size_t i = 0; i < p->words.count; i++) {

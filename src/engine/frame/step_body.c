@@ -168,6 +168,9 @@ void frame_put_ready(struct text *out, const struct engine_ready *ready)
 	bytes_put_f64(out, ready->weight_bytes);
 	bytes_put_f64(out, ready->cache_bytes);
 	bytes_put_f64(out, ready->load_s);
+	bytes_put(out, (uint64_t)ready->measured_rows, 8);
+	bytes_put_f64(out, ready->deterministic_s);
+	bytes_put_f64(out, ready->ordinary_s);
 	bytes_put(out, size, 1);
 	text_add_bytes(out, ready->device, size);
 }
@@ -185,6 +188,9 @@ enum status frame_get_ready(struct engine_ready *ready, const void *body, size_t
 	ready->weight_bytes = bytes_get_f64(&in);
 	ready->cache_bytes = bytes_get_f64(&in);
 	ready->load_s = bytes_get_f64(&in);
+	ready->measured_rows = bytes_get_i64(&in);
+	ready->deterministic_s = bytes_get_f64(&in);
+	ready->ordinary_s = bytes_get_f64(&in);
 	length = bytes_get(&in, 1);
 	device = bytes_take(&in, length);
 	if (!device || in.left || length >= sizeof(ready->device) || ready->vocab < 1 || ready->context < 1)

@@ -17,24 +17,11 @@ struct grammar {
 	size_t warning_count;
 };
 
-/* States after the last tokens: ring[position % RING] is the present one, `kept` older ones are valid. */
-enum { RING = GRAMMAR_ROLLBACK_MOST + 1 };
 struct grammar_state {
 	struct grammar *grammar;
 	struct grammar_state *before, *behind;
-	uint64_t position; /* tokens accepted */
-	size_t kept;
-	struct state *ring[RING];
+	struct state *at; /* after the last token */
 };
-/* The state behind an END token. */
-extern struct state state_ended;
-
-static inline struct state *present(const struct grammar_state *s)
-{
-	return s->ring[s->position % RING];
-}
-/* Frees the states that no sequence uses. The caller holds the lock. */
-void grammar_sweep(struct grammar *g);
 /* Computes the set of tokens that may follow, if it is not known. False: memory or the budget is exceeded.
  * The caller holds the lock. */
 bool find_allowed(struct grammar *g, struct state *state);

@@ -32,7 +32,6 @@ struct grammar_token {
 enum {
 	GRAMMAR_TOKENS_MOST = 1 << 22,	 /* most ids of a vocabulary */
 	GRAMMAR_TOKEN_BYTES_MOST = 1024, /* longest token */
-	GRAMMAR_ROLLBACK_MOST = 64,	 /* most tokens that grammar_rollback can take back */
 	GRAMMAR_WARNINGS_MOST = 16,	 /* warnings kept for one grammar; more are only counted */
 };
 
@@ -42,10 +41,8 @@ struct grammar_vocab;
 enum status grammar_vocab_create(struct grammar_vocab **out, const struct grammar_token *tokens, size_t count,
 				 struct error *err);
 void grammar_vocab_destroy(struct grammar_vocab **v); /* NULL-safe; sets NULL */
-size_t grammar_vocab_count(const struct grammar_vocab *v);
 /* 32-bit words of a mask: one bit per id. */
 size_t grammar_vocab_words(const struct grammar_vocab *v);
-size_t grammar_vocab_bytes(const struct grammar_vocab *v);
 
 /* Bounds of one grammar. A zero stands for the default. */
 struct grammar_limits {
@@ -103,18 +100,13 @@ enum grammar_accepted {
 	GRAMMAR_FAILED,	 /* memory or the limit cache_bytes was exceeded; the state is unchanged */
 };
 enum grammar_accepted grammar_accept(struct grammar_state *s, int32_t token);
-/* The same for bytes that need not be tokens. They count as one token in grammar_rollback. */
+/* The same for bytes that need not be tokens. */
 enum grammar_accepted grammar_accept_bytes(struct grammar_state *s, const char *bytes, size_t size);
-/* Takes back the last n accepted tokens, an END included. BAD_INPUT: n exceeds GRAMMAR_ROLLBACK_MOST or the
- * accepted tokens. */
-enum status grammar_rollback(struct grammar_state *s, size_t n, struct error *err);
 /* Writes grammar_vocab_words() words. Bit i % 32 of word i / 32 is 1 if token i may come next. After the end
  * only END tokens are set. All bits are 0 if no token of the vocabulary can continue the text. */
 enum status grammar_mask(struct grammar_state *s, uint32_t *words, struct error *err);
 /* True if the text may end here, or has ended. */
 bool grammar_is_complete(const struct grammar_state *s);
-/* Appends the bytes that must follow, as far as only one continuation exists, at most `most`. */
-void grammar_forced(struct grammar_state *s, size_t most, struct text *out);
 
 /* Compiled grammars by their source; the least recently used one goes first. */
 struct grammar_cache;

@@ -6,7 +6,8 @@
 	"the grammar is too ambiguous: its states need more than %zu bytes (limit: cache_bytes) or %zu steps " \
 	"(limit: mask_steps)"
 
-struct state state_ended = {.complete = true};
+/* The state behind an END token. */
+static struct state state_ended = {.complete = true};
 
 static void mark(struct state *state)
 {
@@ -14,11 +15,11 @@ static void mark(struct state *state)
 		state->marked = true;
 }
 
-void grammar_sweep(struct grammar *g)
+/* Frees the states that no sequence uses. The caller holds the lock. */
+static void sweep(struct grammar *g)
 {
 	for (struct grammar_state *s = g->sequences; s; s = s->behind)
-		for (size_t i = 0; i <= s->kept; i++)
-			mark(s->ring[(s->position - i) % RING]);
+		mark(s->at);
 	states_sweep(&g->states);
 }
 
@@ -43,12 +44,12 @@ enum status grammar_state_create(struct grammar_state **out, struct grammar *g, 
 	pthread_mutex_lock(&g->lock);
 	states_begin(&g->states);
 	if (s && !(start = states_start(&g->states))) {
-		grammar_sweep(g);
+		sweep(g);
 		start = states_start(&g->states);
 	}
 	if (start) {
 		s->grammar = g;
-		s->ring[0] = start;
+		s->at = start;
 		link_sequence(s);
 	}
 	pthread_mutex_unlock(&g->lock);
@@ -96,14 +97,6 @@ void grammar_state_destroy(struct grammar_state **s)
 	*s = NULL;
 }
 
-static void advance(struct grammar_state *s, struct state *next)
-{
-	s->position++;
-	s->ring[s->position % RING] = next;
-	if (s->kept < GRAMMAR_ROLLBACK_MOST)
-		s->kept++;
-}
-
 /* The state after some bytes; &state_dead: refused; NULL: the limit or memory is exceeded. */
 static struct state *read_bytes(struct grammar *g, struct state *at, const char *bytes, size_t size)
 {
@@ -118,21 +111,21 @@ enum grammar_accepted grammar_accept_bytes(struct grammar_state *s, const char *
 	enum grammar_accepted done = GRAMMAR_ACCEPTED;
 	struct state *next;
 
-	if (present(s) == &state_ended)
+	if (s->at == &state_ended)
 		return GRAMMAR_REFUSED;
 	pthread_mutex_lock(&g->lock);
 	states_begin(&g->states);
-	next = read_bytes(g, present(s), bytes, size);
+	next = read_bytes(g, s->at, bytes, size);
 	if (!next) {
-		grammar_sweep(g);
-		next = read_bytes(g, present(s), bytes, size);
+		sweep(g);
+		next = read_bytes(g, s->at, bytes, size);
 	}
 	if (!next)
 		done = GRAMMAR_FAILED;
 	else if (next == &state_dead)
 		done = GRAMMAR_REFUSED;
 	else
-		advance(s, next);
+		s->at = next;
 	pthread_mutex_unlock(&g->lock);
 	return done;
 }
@@ -145,10 +138,10 @@ enum grammar_accepted grammar_accept(struct grammar_state *s, int32_t token)
 	if (token < 0 || (size_t)token >= v->count)
 		return GRAMMAR_REFUSED;
 	if (vocab_is_end(v, token)) {
-		if (present(s) == &state_ended || !present(s)->complete)
+		if (s->at == &state_ended || !s->at->complete)
 			return GRAMMAR_REFUSED;
-		pthread_mutex_lock(&s->grammar->lock); /* a sweep reads the ring */
-		advance(s, &state_ended);
+		pthread_mutex_lock(&s->grammar->lock); /* a sweep reads it */
+		s->at = &state_ended;
 		pthread_mutex_unlock(&s->grammar->lock);
 		return GRAMMAR_ENDED;
 	}
@@ -158,23 +151,10 @@ enum grammar_accepted grammar_accept(struct grammar_state *s, int32_t token)
 	return grammar_accept_bytes(s, v->text + at, v->text_at[token + 1] - at);
 }
 
-enum status grammar_rollback(struct grammar_state *s, size_t n, struct error *err)
-{
-	if (n > s->kept)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "cannot take back %zu tokens of a grammar's state: it keeps %zu", n,
-				 s->kept);
-	pthread_mutex_lock(&s->grammar->lock);
-	s->position -= n;
-	s->kept -= n;
-	pthread_mutex_unlock(&s->grammar->lock);
-	return STATUS_OK;
-}
-
 enum status grammar_mask(struct grammar_state *s, uint32_t *words, struct error *err)
 {
 	struct grammar *g = s->grammar;
-	struct state *state = present(s);
+	struct state *state = s->at;
 	bool fine = true;
 
 	if (state == &state_ended) {
@@ -184,7 +164,7 @@ enum status grammar_mask(struct grammar_state *s, uint32_t *words, struct error 
 	pthread_mutex_lock(&g->lock);
 	states_begin(&g->states);
 	if (!find_allowed(g, state)) {
-		grammar_sweep(g);
+		sweep(g);
 		fine = find_allowed(g, state);
 	}
 	if (fine)
@@ -197,39 +177,5 @@ enum status grammar_mask(struct grammar_state *s, uint32_t *words, struct error 
 
 bool grammar_is_complete(const struct grammar_state *s)
 {
-	return present(s)->complete;
-}
-
-/* The only byte that may follow; -1: there are several or none. */
-static int only_byte(struct grammar *g, struct state *at, struct state **next)
-{
-	int found = -1;
-
-	if (at->complete)
-		return -1;
-	for (unsigned byte = 0; byte < 256; byte++) {
-		struct state *to = state_step(&g->states, at, (uint8_t)byte);
-
-		if (!to || (to != &state_dead && found >= 0))
-			return -1;
-		if (to != &state_dead) {
-			found = (int)byte;
-			*next = to;
-		}
-	}
-	return found;
-}
-
-void grammar_forced(struct grammar_state *s, size_t most, struct text *out)
-{
-	struct state *at = present(s), *next = NULL;
-	int byte;
-
-	if (at == &state_ended)
-		return;
-	pthread_mutex_lock(&s->grammar->lock);
-	states_begin(&s->grammar->states);
-	for (; most && (byte = only_byte(s->grammar, at, &next)) >= 0; most--, at = next)
-		text_add_bytes(out, &(const char){(char)byte}, 1);
-	pthread_mutex_unlock(&s->grammar->lock);
+	return s->at->complete;
 }

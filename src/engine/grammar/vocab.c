@@ -215,19 +215,7 @@ void grammar_vocab_destroy(struct grammar_vocab **v)
 	*v = NULL;
 }
 
-size_t grammar_vocab_count(const struct grammar_vocab *v)
-{
-	return v->count;
-}
-
 size_t grammar_vocab_words(const struct grammar_vocab *v)
 {
 	return v->words;
-}
-
-size_t grammar_vocab_bytes(const struct grammar_vocab *v)
-{
-	return sizeof(*v) + v->node_count * sizeof(*v->nodes) +
-	       v->count * (sizeof(*v->same) + sizeof(*v->text_at)) + v->text_at[v->count] +
-	       (VOCAB_SLICES + 1) * v->words * sizeof(uint32_t);
 }

@@ -2,6 +2,7 @@
 #include "engine/load/choose.h"
 #include <stdlib.h>
 #include "core/clock.h"
+#include "core/math/stats.h"
 #include "engine/step/row_lists.h"
 #include "model/gpu/backend.h"
 
@@ -10,12 +11,15 @@
 static const int32_t counts[] = {1,    64,   256, 32, 128, 8,	16,  1152, 1024, 512, 768,  192, 96,
 				 1280, 2048, 48,  24, 160, 224, 384, 1536, 4096, 640, 8192, 896, 3072};
 
+static const double ordinary_choose_s = 0.5;
+
 static double now_s(void)
 {
 	return (double)clock_now_ns(clock_monotonic()) * 1e-9;
 }
 
-enum { PREFILL_LEAST = 512 }; /* steps with fewer rows have rows of as many sequences */
+enum { DECODE_ROWS = 64, TIMES = 7 }; /* of the step that a deterministic cost is measured with */
+enum { PREFILL_LEAST = 512 };	      /* steps with fewer rows have rows of as many sequences */
 
 /* A step of padding rows that write to page 0. */
 static enum status run(struct loaded *l, const int32_t *zeros, int64_t rows, struct error *err)
@@ -72,5 +76,55 @@ enum status load_choose(struct loaded *l, double seconds, struct error *err)
 			st = choose(l, zeros, counts[i], left_s, err);
 	}
 	free(zeros);
+	return st;
+}
+
+/* The median time of steps with so many rows. The first one, which loads kernels, is not timed. */
+static enum status time_steps(struct loaded *l, const int32_t *zeros, int64_t rows, double *median,
+			      struct error *err)
+{
+	double took[TIMES];
+	struct error ignored = {0};
+	enum status st = gpu_backend_watch(&l->back, true, err), ended; /* no graphs */
+
+	for (int i = -1; !st && i < TIMES; i++) {
+		const double begin = now_s();
+
+		st = run(l, zeros, rows, err);
+		if (!st)
+			st = gpu_stream_wait(gpu_backend_stream(&l->back), err);
+		if (i >= 0)
+			took[i] = now_s() - begin;
+	}
+	ended = gpu_backend_watch(&l->back, false, st ? &ignored : err);
+	if (st || ended)
+		return st ? st : ended;
+	*median = stats_median(took, TIMES);
+	return STATUS_OK;
+}
+
+enum status load_deterministic_cost(struct loaded *l, struct deterministic_cost *out, struct error *err)
+{
+	const int64_t most = row_lists_ladder(l->most.sequences, l->most.rows);
+	const int64_t rows = most < DECODE_ROWS ? most : DECODE_ROWS;
+	int32_t *zeros = calloc((size_t)rows, sizeof(*zeros));
+	struct deterministic_cost cost = {.rows = rows};
+	struct gpu_ordinary kept;
+	enum status st;
+
+	*out = (struct deterministic_cost){0};
+	if (!zeros)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for the lists of a step");
+	gpu_backend_ordinary_begin(&l->back, &kept);
+	st = choose(l, zeros, rows, ordinary_choose_s, err);
+	if (!st)
+		st = time_steps(l, zeros, rows, &cost.ordinary_s, err);
+	gpu_backend_ordinary_end(&l->back, &kept);
+	if (!st)
+		st = time_steps(l, zeros, rows, &cost.step_s, err);
+	free(zeros);
+	if (!st)
+		*out = cost;
 	return st;
 }

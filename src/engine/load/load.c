@@ -374,9 +374,10 @@ enum status load_open(struct loaded *l, const struct load_options *o, struct err
 		st = paged_step_pages(l->step, l->pages + 1, err);
 	if (!st)
 		st = load_weights(l, err);
-	return st || o->no_tuning || o->deterministic || l->back.kind != BACKEND_GPU
-		       ? st
-		       : load_choose(l, LOAD_CHOOSE_S, err);
+	if (st || o->no_tuning || l->back.kind != BACKEND_GPU)
+		return st;
+	return o->deterministic ? load_deterministic_cost(l, &l->deterministic_cost, err)
+				: load_choose(l, LOAD_CHOOSE_S, err);
 }
 
 void load_close(struct loaded *l)

@@ -64,6 +64,12 @@ struct load_plan {
 	int64_t pages, page_tokens, sequences, positions;
 };
 
+/* What `deterministic` costs a step that decodes `rows` sequences. rows 0: it was not measured. */
+struct deterministic_cost {
+	int64_t rows;
+	double step_s, ordinary_s; /* medians; ordinary: the same step without `deterministic` */
+};
+
 struct loaded {
 	struct weights weights;
 	struct adapters adapters;
@@ -74,6 +80,7 @@ struct loaded {
 	struct paged_limits most;
 	int64_t pages, positions;
 	struct load_plan planned;
+	struct deterministic_cost deterministic_cost;
 	void *memory; /* of a CPU's arena */
 };
 

@@ -10,7 +10,8 @@ static uint64_t last_step(const struct request *r)
 	return r->in_flight ? r->step : 0;
 }
 
-void request_drop_pages(struct schedule *s, struct request *r, bool failed)
+/* Gives all pages back. `failed`: what it computed does not stay in the cache. */
+static void drop_pages(struct schedule *s, struct request *r, bool failed)
 {
 	uint32_t *table = table_of(s, r);
 
@@ -62,7 +63,7 @@ void request_preempt(struct schedule *s, uint32_t number, uint64_t now)
 	r->short_pages = -1;
 	s->waiting++;
 	s->facts.preemptions++;
-	request_drop_pages(s, r, false);
+	drop_pages(s, r, false);
 	request_settle(s, number);
 }
 
@@ -102,7 +103,7 @@ void request_end(struct schedule *s, uint32_t number, enum engine_end end, const
 	if (r->state == REQUEST_RUNNING) {
 		order_leave(s, number);
 		heap_remove(&s->ages, number);
-		request_drop_pages(s, r, end == ENGINE_END_FAILED);
+		drop_pages(s, r, end == ENGINE_END_FAILED);
 	} else {
 		s->waiting--;
 	}

@@ -171,8 +171,6 @@ void queue_unpark(struct schedule *s, uint32_t number);
 void queue_wake(struct schedule *s, uint32_t page);
 
 /* life.c: places, pages and ends of requests. */
-/* Gives all pages back. `failed`: what it computed does not stay in the cache. */
-void request_drop_pages(struct schedule *s, struct request *r, bool failed);
 /* Puts a request into the order of running ones, and takes it out. */
 void order_enter(struct schedule *s, uint32_t number);
 void order_leave(struct schedule *s, uint32_t number);

@@ -7,7 +7,7 @@
 #include "journal/record/record.h"
 #include <limits.h>
 #include <errno.h>
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "core/text/text.h"
 #include "journal/telemetry/telemetry_block.h"
 #include "journal/journal.h"

@@ -2,7 +2,7 @@
 /* A load test: failed requests, checks of the client and the server's answers, limits that were asked for
  * (SLO), and rules of the expectations. docs/explanation/methods/verdicts.md, "Load tests". */
 #include <math.h>
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "core/text/text.h"
 #include "core/text/units.h"
 #include "judge/case/verdict.h"
@@ -17,19 +17,12 @@ bool subject_loads(const struct subject *s)
 	return s->c->job && !strcmp(s->c->probe, "load");
 }
 
-static double number(const json_t *object, const char *name)
-{
-	const json_t *value = json_object_get(object, name);
-
-	return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
-
 /* The figure of the run: tokens a second, or requests a second if tokens are not known. */
 static void take_figure(struct judgement *out, const json_t *values)
 {
-	const double tokens = number(values, "output_tokens_per_s");
+	const double tokens = json_member_number(values, "output_tokens_per_s");
 	const bool known = tokens > 0;
-	const double figure = known ? tokens : number(values, "completed_rate");
+	const double figure = known ? tokens : json_member_number(values, "completed_rate");
 
 	text_copy(out->phase, sizeof(out->phase), "once");
 	text_copy(out->figure_field, sizeof(out->figure_field),
@@ -42,8 +35,9 @@ static void take_figure(struct judgement *out, const json_t *values)
 /* Failures of the client itself say nothing about the server: they make the run untrusted. */
 static void judge_failures(struct judgement *out, const json_t *values)
 {
-	const double answered = number(values, "answered"), failed = number(values, "failed");
-	const double own = number(values, "errors_client"), mine = isnan(own) ? 0 : own;
+	const double answered = json_member_number(values, "answered"),
+		     failed = json_member_number(values, "failed");
+	const double own = json_member_number(values, "errors_client"), mine = isnan(own) ? 0 : own;
 	const double all = answered + failed;
 
 	if (!(all > 0) || !(failed / all > failed_most))
@@ -103,9 +97,10 @@ static void judge_trust(struct judgement *out, const json_t *values)
 
 enum slo_state slo_state_of(const json_t *set)
 {
-	const double asked = number(set, "attainment"), required = asked > 0 ? asked : required_usual;
-	const double share = number(set, "share"), low = number(set, "share_low"),
-		     high = number(set, "share_high");
+	const double asked = json_member_number(set, "attainment"),
+		     required = asked > 0 ? asked : required_usual;
+	const double share = json_member_number(set, "share"), low = json_member_number(set, "share_low"),
+		     high = json_member_number(set, "share_high");
 
 	if (isnan(share) || isnan(low) || isnan(high))
 		return SLO_UNDECIDED;
@@ -118,25 +113,27 @@ enum slo_state slo_state_of(const json_t *set)
 
 static void judge_set(struct judgement *out, const json_t *set)
 {
-	const double asked = number(set, "attainment"), required = asked > 0 ? asked : required_usual;
+	const double asked = json_member_number(set, "attainment"),
+		     required = asked > 0 ? asked : required_usual;
 	const char *name = json_member_text(set, "name");
 	const enum slo_state state = slo_state_of(set);
 	char shares[120];
 
-	snprintf(shares, sizeof(shares), "%.2f %% of the requests met %.60s", 100 * number(set, "share"),
-		 name);
+	snprintf(shares, sizeof(shares), "%.2f %% of the requests met %.60s",
+		 100 * json_member_number(set, "share"), name);
 	if (state == SLO_MISSED)
 		finding(out, VERDICT_FAIL, CAUSE_SLO_MISSED, "%s (%.2f .. %.2f %%), required %.4g %%", shares,
-			100 * number(set, "share_low"), 100 * number(set, "share_high"), 100 * required);
-	else if (state == SLO_UNDECIDED && isnan(number(set, "share")))
+			100 * json_member_number(set, "share_low"),
+			100 * json_member_number(set, "share_high"), 100 * required);
+	else if (state == SLO_UNDECIDED && isnan(json_member_number(set, "share")))
 		finding(out, VERDICT_UNKNOWN, CAUSE_SLO_UNDECIDED,
 			"no request was due in the measured window, so nothing shows whether %.60s is met",
 			name);
 	else if (state == SLO_UNDECIDED)
 		finding(out, VERDICT_UNKNOWN, CAUSE_SLO_UNDECIDED,
 			"%s, but the interval %.2f .. %.2f %% holds the required %.4g %%: too few requests",
-			shares, 100 * number(set, "share_low"), 100 * number(set, "share_high"),
-			100 * required);
+			shares, 100 * json_member_number(set, "share_low"),
+			100 * json_member_number(set, "share_high"), 100 * required);
 }
 
 /* A sweep looks for the rate at which a set is only just met, so its sets are judged by what it found. */
@@ -152,11 +149,11 @@ static void judge_sweep(struct judgement *out, double met, double missed)
 static bool judge_sets(struct judgement *out, const json_t *values)
 {
 	const json_t *sets = json_object_get(values, "slo"), *set;
-	const double met = number(values, "sweep_met_rate");
+	const double met = json_member_number(values, "sweep_met_rate");
 	size_t i;
 
 	if (!isnan(met)) {
-		judge_sweep(out, met, number(values, "sweep_missed_rate"));
+		judge_sweep(out, met, json_member_number(values, "sweep_missed_rate"));
 		return true;
 	}
 	json_array_foreach((json_t *)sets, i, set) judge_set(out, set);
@@ -165,8 +162,9 @@ static bool judge_sets(struct judgement *out, const json_t *values)
 
 void sweep_words(char *out, size_t size, const json_t *values)
 {
-	const double met = number(values, "sweep_met_rate"), missed = number(values, "sweep_missed_rate");
-	const double sure = number(values, "sweep_sure_rate");
+	const double met = json_member_number(values, "sweep_met_rate"),
+		     missed = json_member_number(values, "sweep_missed_rate");
+	const double sure = json_member_number(values, "sweep_sure_rate");
 	char at[40] = "", with[80] = "";
 
 	if (missed > 0)
@@ -176,32 +174,32 @@ void sweep_words(char *out, size_t size, const json_t *values)
 	else if (!isnan(sure))
 		snprintf(with, sizeof(with), "; no rate has enough requests for 95 %% confidence");
 	snprintf(out, size, "the limits are met up to %.4g/s%s, by the share of %.0f requests%s", met, at,
-		 number(values, "requests"), with);
+		 json_member_number(values, "requests"), with);
 }
 
 /* One line for a run without a finding. */
 static void describe(struct judgement *out, const json_t *values, bool judged)
 {
 	const json_t *sets = json_object_get(values, "slo"), *first = json_array_get(sets, 0);
-	const double ttft = number(values, "ttft_p50_s");
+	const double ttft = json_member_number(values, "ttft_p50_s");
 	char figure[48], time[48] = "";
 
 	units_format(figure, sizeof(figure), out->figure, "");
-	if (number(values, "sweep_met_rate") > 0) {
+	if (json_member_number(values, "sweep_met_rate") > 0) {
 		sweep_words(out->reason, sizeof(out->reason), values);
 		return;
 	}
 	if (first) {
 		snprintf(out->reason, sizeof(out->reason),
 			 "%.2f %% of the requests met %.60s (at least %.2f %%); goodput %.4g/s",
-			 100 * number(first, "share"), json_member_text(first, "name"),
-			 100 * number(first, "share_low"), number(first, "goodput"));
+			 100 * json_member_number(first, "share"), json_member_text(first, "name"),
+			 100 * json_member_number(first, "share_low"), json_member_number(first, "goodput"));
 		return;
 	}
 	if (!isnan(ttft))
 		snprintf(time, sizeof(time), "; median TTFT %.4g ms", 1e3 * ttft);
 	snprintf(out->reason, sizeof(out->reason), "%.0f of %.0f requests answered; %s %s%s; %s",
-		 number(values, "answered"), number(values, "requests"), figure,
+		 json_member_number(values, "answered"), json_member_number(values, "requests"), figure,
 		 strcmp(out->figure_unit, "1/s") ? "tokens/s" : "requests/s", time,
 		 judged ? "all rules for it are met" : "no limits were asked for");
 }
@@ -212,7 +210,7 @@ void verdict_load(struct judgement *out, const struct subject *s)
 	unsigned judging = 0;
 	bool asked = false;
 
-	if (!(number(values, "requests") > 0)) {
+	if (!(json_member_number(values, "requests") > 0)) {
 		finding(out, VERDICT_UNKNOWN, CAUSE_SLO_UNDECIDED, "no request was measured%s%.200s",
 			*s->c->text ? ": " : "", s->c->text);
 		return;

@@ -2,7 +2,7 @@
 #include "load/answer/answer.h"
 #include <stdlib.h>
 #include <string.h>
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "load/answer/sse.h"
 
 /* Where a server puts the text of thoughts: most, and vLLM since 2026. */

@@ -98,7 +98,8 @@ static bool put_latency(json_t *out, json_t *cdf, const struct load_window *w, c
 	return done;
 }
 
-bool load_chunks_are_tokens(const struct load_window *w)
+/* True: the chunks of the streams are single tokens, so gaps between them are inter-token latencies. */
+static bool chunks_are_tokens(const struct load_window *w)
 {
 	double tokens = 0, differ = 0;
 
@@ -132,7 +133,7 @@ static bool put_gaps(json_t *out, json_t *cdf, const struct load_window *w)
 	for (size_t i = 0; i < w->count && done; i += every)
 		for (uint32_t g = 0; g < w->due[i]->gap_count && load_is_answered(w->due[i]) && done; g++)
 			done = load_series_add(&s, 1e-6 * w->due[i]->gap_us[g]);
-	done = done && put_series(out, cdf, load_chunks_are_tokens(w) ? "itl" : "chunk_gap", &s);
+	done = done && put_series(out, cdf, chunks_are_tokens(w) ? "itl" : "chunk_gap", &s);
 	load_series_release(&s);
 	return done;
 }

@@ -5,8 +5,6 @@
 #include "load/measure/window.h"
 
 enum { LOAD_CDF_POINTS = 200 };
-/* True: the chunks of the streams are single tokens, so gaps between them are inter-token latencies. */
-bool load_chunks_are_tokens(const struct load_window *w);
 /*
  * Sets NAME_p50_s .. NAME_samples of all latencies, and the lag of the client; adds to `cdf` the member
  * NAME: [[seconds, share]..] of each. False: no memory.

@@ -40,7 +40,7 @@ static enum status read_part(struct load_slo *out, const char *part, const char 
 		if (strncmp(part, limits[i].name, size) != 0)
 			continue;
 		if (*limits[i].to > 0)
-			return error_set(err, STATUS_BAD_INPUT, "limits \"%.64s\": %.*s stands twice", text,
+			return error_set(err, STATUS_BAD_INPUT, "limits \"%.64s\": %.*s is given twice", text,
 					 (int)size - 1, part);
 		if (units_parse(&value, part + size, "s", &why))
 			return error_set(err, STATUS_BAD_INPUT, "limits \"%.64s\": %s", text, why.text);

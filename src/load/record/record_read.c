@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "load/record/record_members.h"
 
 enum { STATUS_MOST = 999 };

@@ -109,7 +109,9 @@ static struct load_client_spec client_spec(struct running *run)
 	};
 }
 
-double load_stage_edge_s(const struct load_run_spec *o, double duration_s)
+/* Seconds that are not measured at the begin of a schedule, and as many at its end: the server fills, and
+ * later it empties. */
+static double edge_seconds(const struct load_run_spec *o, double duration_s)
 {
 	return o->warmup_s >= 0 ? fmin(o->warmup_s, edge_most * duration_s)
 				: fmin(edge_share * duration_s, edge_most_s);
@@ -121,7 +123,7 @@ static struct load_measure_spec measure_spec(const struct running *run, const st
 					     const struct load_client_result *result)
 {
 	const struct load_run_spec *o = run->s->spec;
-	const double edge_s = load_stage_edge_s(o, plan->duration_s);
+	const double edge_s = edge_seconds(o, plan->duration_s);
 	const uint64_t tail_ns = begin_ns + (uint64_t)((plan->duration_s - edge_s) * 1e9);
 
 	return (struct load_measure_spec){
@@ -218,7 +220,7 @@ static enum status send_plan(struct running *run, const struct load_plan *plan, 
 
 void load_stage_warn_edge(const struct load_run_spec *o, double duration_s)
 {
-	const double edge_s = load_stage_edge_s(o, duration_s);
+	const double edge_s = edge_seconds(o, duration_s);
 
 	if (o->warmup_s > edge_s)
 		log_warn(

@@ -24,9 +24,6 @@ struct load_stages {
 /* Runs a stage with this plan and summarizes it. Owner of *values: caller, json_decref. */
 enum status load_stage_run(struct load_stages *s, const struct load_plan_spec *plan, json_t **values,
 			   struct error *err);
-/* Seconds that are not measured at the begin of a schedule, and as many at its end: the server fills, and
- * later it empties. */
-double load_stage_edge_s(const struct load_run_spec *o, double duration_s);
-/* Warns if the user asked for more than that. */
+/* Warns if --warmup is longer than the part of the schedule that is left out. */
 void load_stage_warn_edge(const struct load_run_spec *o, double duration_s);
 #endif

@@ -2,7 +2,7 @@
 #include "machine/link/gpu_path.h"
 #include <limits.h>
 #include <strings.h>
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 
 static bool link_up(const json_t *link)
 {

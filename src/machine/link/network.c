@@ -2,7 +2,7 @@
 #include "machine/link/network.h"
 #include <stdbool.h>
 #include <string.h>
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 
 enum { FABRIC_COMPLETED = 3 };
 

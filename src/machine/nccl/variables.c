@@ -54,7 +54,7 @@
 	X(NCCL, GIN_PROXY_QUEUE_SIZE, "") \
 	X(NCCL, GIN_SIGNAL_POOL_SIZE, "") \
 	X(NCCL, GIN_TYPE, "how kernels start network operations") \
-	X(NCCL, GRAPH_DUMP_FILE, "where the rings and trees found are written") \
+	X(NCCL, GRAPH_DUMP_FILE, "file to which NCCL writes the rings and trees that it found") \
 	X(NCCL, GRAPH_DUMP_FILE_RANK, "") \
 	X(NCCL, GRAPH_FILE, "rings and trees to use instead of searching") \
 	X(NCCL, GRAPH_HELPER_DISABLE, "1 disables the helper thread of CUDA graphs") \
@@ -94,7 +94,7 @@
 	X(NCCL, IB_TIMEOUT, "how long the adapter waits, 4.096 us * 2^N; default 20") \
 	X(NCCL, IB_USE_INLINE, "1 sends small messages inline") \
 	X(NCCL, IB_WARN_RAIL_LOCAL, "1 warns where traffic leaves its rail") \
-	X(NCCL, IGNORE_CPU_AFFINITY, "1 binds threads by the GPU alone, not by what the job was given") \
+	X(NCCL, IGNORE_CPU_AFFINITY, "1 binds threads to the CPUs next to the GPU, even if the job may not use these CPUs") \
 	X(NCCL, IGNORE_DISABLED_P2P, "1 uses another path if peer access is disabled") \
 	X(NCCL, IPC_COLLECTIVE, "") \
 	X(NCCL, IPC_SENDRECV, "") \
@@ -124,13 +124,14 @@
 	X(NCCL, MNNVL_SCATTER_NETS_ENABLE, "") \
 	X(NCCL, MNNVL_UUID, "cluster of the multi-node NVLink domain") \
 	X(NCCL, NCHANNELS_PER_NET_PEER, "channels to each peer over the network") \
-	X(NCCL, NET, "which network is used: IB, Socket or a plug-in's name") \
+	X(NCCL, NET, "network to use: IB, Socket or the name of a plug-in") \
 	X(NCCL, NETDEVS_POLICY, "how network cards are assigned to GPUs") \
 	X(NCCL, NET_DISABLE_INTRA, "1 does not use the network inside a node") \
 	X(NCCL, NET_FORCE_FLUSH, "1 flushes although the path does not need it") \
 	X(NCCL, NET_FORCE_MERGE, "") \
 	X(NCCL, NET_GDR_C2C, "0 forbids direct memory access through C2C") \
-	X(NCCL, NET_GDR_LEVEL, "how far from the GPU a card may be for direct memory access: LOC (never) PIX PXB PHB SYS") \
+	X(NCCL, NET_GDR_LEVEL, "greatest distance between GPU and network card for direct memory access: LOC (never) PIX " \
+		"PXB PHB SYS") \
 	X(NCCL, NET_GDR_READ, "0 sends through host memory, 1 reads the GPU directly") \
 	X(NCCL, NET_MERGE_LEVEL, "how far apart ports may be to be merged") \
 	X(NCCL, NET_OPTIONAL_RECV_COMPLETION, "0 waits for each receive of protocol LL") \
@@ -182,7 +183,7 @@
 	X(NCCL, SET_THREAD_NAME, "1 names the helper threads") \
 	X(NCCL, SHM_DISABLE, "1 forbids shared memory between processes") \
 	X(NCCL, SHM_LOCALITY, "1 keeps shared memory at the sender, 2 at the receiver") \
-	X(NCCL, SHM_MEMCPY_MODE, "which side copies with the copy engines") \
+	X(NCCL, SHM_MEMCPY_MODE, "side (sender or receiver) that copies with the copy engines") \
 	X(NCCL, SHM_USE_CUDA_MEMCPY, "1 copies shared memory with the copy engines") \
 	X(NCCL, SINGLE_PROC_MEM_REG_ENABLE, "1 registers buffers where one process has several GPUs") \
 	X(OLD, SINGLE_RING_THRESHOLD, "removed in 2.3") \
@@ -199,7 +200,7 @@
 	X(NCCL, SYM_KERNEL, "kernel on symmetric memory") \
 	X(NCCL, THREAD_THRESHOLDS, "bytes per thread above which more threads are used") \
 	X(TORCH, TIMEOUT, "read by some training scripts") \
-	X(NCCL, TOPO_DUMP_FILE, "where the topology found is written") \
+	X(NCCL, TOPO_DUMP_FILE, "file to which NCCL writes the topology that it found") \
 	X(NCCL, TOPO_DUMP_FILE_RANK, "") \
 	X(NCCL, TOPO_FILE, "a topology file to load before detection") \
 	X(OLD, TREE_THRESHOLD, "replaced by NCCL_ALGO in 2.5") \

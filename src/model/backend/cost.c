@@ -126,7 +126,8 @@ void cost_paged(struct backend *back, const struct attention *at, const struct p
 	back->cost.bytes += 2 * keys * at->kv_heads * at->head_dim * (double)dtype_bytes(back->dtype, 1);
 }
 
-int64_t sample_room_bytes(int64_t vocab)
+/* Bytes that a CPU thread needs to sample from one row: the changed logits, then the candidates. */
+static int64_t sample_room_bytes(int64_t vocab)
 {
 	const int64_t bytes = vocab * (int64_t)(sizeof(float) + sizeof(struct candidate));
 

@@ -31,8 +31,6 @@ enum { CPU_PAGED_ROWS = 8, CPU_PAGED_TILE = 64 };
 /* Allocates the memory of steps within the limits. */
 enum status workspace_paged(struct backend *back, const struct attention *at, const struct paged_limits *most,
 			    struct paged_room *room, struct error *err);
-/* Bytes that a CPU thread needs to sample from one row: the changed logits, then the candidates. */
-int64_t sample_room_bytes(int64_t vocab);
 /* Where the lists and the workspace of a sample lie in a GPU's room->sampling, in bytes. */
 struct sampling_places {
 	uint64_t row, bias, mask, part, tops, bins, end;

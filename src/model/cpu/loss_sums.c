@@ -3,64 +3,18 @@
 #include "model/cpu/real.h"
 
 struct loss {
-	struct mat logits, loss;
-	const int32_t *target, *row;
-	real scale;
-};
-
-/* -log softmax(z)[target]. If scale is not 0, z becomes scale (softmax(z) - onehot(target)). */
-VECTOR static real loss_row(real *restrict z, int64_t n, int64_t target, real scale)
-{
-	real most = z[0], sum = 0, loss, inverse;
-
-#pragma omp simd reduction(max : most)
-	for (int64_t j = 0; j < n; j++)
-		most = z[j] > most ? z[j] : most;
-#pragma omp simd reduction(+ : sum)
-	for (int64_t j = 0; j < n; j++)
-		sum += real_exp(z[j] - most);
-	loss = most + (real)log((double)sum) - z[target];
-	if (scale == 0)
-		return loss;
-	inverse = scale / sum;
-#pragma omp simd
-	for (int64_t j = 0; j < n; j++)
-		z[j] = real_exp(z[j] - most) * inverse;
-	z[target] -= scale;
-	return loss;
-}
-
-static void loss_rows(void *arg, int64_t first, int64_t last, unsigned thread)
-{
-	const struct loss *l = arg;
-
-	(void)thread;
-	for (int64_t i = first; i < last; i++)
-		*real_row(l->loss, i) =
-			loss_row(real_row(l->logits, i), l->logits.cols, l->target[l->row[i]], l->scale);
-}
-
-enum status cpu_cross_entropy(struct backend *back, struct mat logits, const int32_t *target,
-			      const int32_t *row, float grad_scale, struct mat loss, struct error *err)
-{
-	struct loss l = {
-		.logits = logits, .loss = loss, .target = target, .row = row, .scale = (real)grad_scale};
-
-	(void)err;
-	cost_touch(back, &logits, grad_scale != 0 ? 2 : 1);
-	cpu_parts(back, logits.rows, 1, (double)(logits.rows * logits.cols) * sizeof(real), loss_rows, &l);
-	return STATUS_OK;
-}
-
-struct loss_of_part {
 	struct mat logits, part, loss;
 	const int32_t *target, *row;
-	int64_t first;
+	int64_t first; /* id of the logits' first column */
 	real scale;
 };
 
+/* The numbers of a row of `part`: the highest logit, the sum of exp(logit - highest), the target's logit or
+ * 0. */
+enum { PART_MOST, PART_SUM, PART_TARGET, PART_NUMBERS };
+
 /* The place of a row's target among the logits; below 0: another part has it. */
-static int64_t target_in(const struct loss_of_part *l, int64_t i)
+static int64_t target_in(const struct loss *l, int64_t i)
 {
 	const int64_t at = l->target[l->row[i]] - l->first;
 
@@ -77,14 +31,60 @@ VECTOR static void part_row(const real *restrict z, int64_t n, int64_t target, r
 #pragma omp simd reduction(+ : sum)
 	for (int64_t j = 0; j < n; j++)
 		sum += real_exp(z[j] - most);
-	out[0] = most;
-	out[1] = sum;
-	out[2] = target >= 0 ? z[target] : 0;
+	out[PART_MOST] = most;
+	out[PART_SUM] = sum;
+	out[PART_TARGET] = target >= 0 ? z[target] : 0;
+}
+
+/* z becomes scale (softmax(z) - onehot(target)). */
+VECTOR static void gradient_row(real *restrict z, int64_t n, int64_t target, real most, real inverse,
+				real scale)
+{
+#pragma omp simd
+	for (int64_t j = 0; j < n; j++)
+		z[j] = real_exp(z[j] - most) * inverse;
+	if (target >= 0)
+		z[target] -= scale;
+}
+
+/* Completes row i: the loss -log softmax(z)[target], and the gradient if scale is not 0. `whole` has the
+ * numbers of the row over all parts. */
+static void end_row(const struct loss *l, int64_t i, const real whole[PART_NUMBERS])
+{
+	*real_row(l->loss, i) = whole[PART_MOST] + (real)log((double)whole[PART_SUM]) - whole[PART_TARGET];
+	if (l->scale != 0)
+		gradient_row(real_row(l->logits, i), l->logits.cols, target_in(l, i), whole[PART_MOST],
+			     l->scale / whole[PART_SUM], l->scale);
+}
+
+static void loss_rows(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct loss *l = arg;
+
+	(void)thread;
+	for (int64_t i = first; i < last; i++) {
+		real whole[PART_NUMBERS];
+
+		part_row(real_row(l->logits, i), l->logits.cols, target_in(l, i), whole);
+		end_row(l, i, whole);
+	}
+}
+
+enum status cpu_cross_entropy(struct backend *back, struct mat logits, const int32_t *target,
+			      const int32_t *row, float grad_scale, struct mat loss, struct error *err)
+{
+	struct loss l = {
+		.logits = logits, .loss = loss, .target = target, .row = row, .scale = (real)grad_scale};
+
+	(void)err;
+	cost_touch(back, &logits, grad_scale != 0 ? 2 : 1);
+	cpu_parts(back, logits.rows, 1, (double)(logits.rows * logits.cols) * sizeof(real), loss_rows, &l);
+	return STATUS_OK;
 }
 
 static void part_rows(void *arg, int64_t first, int64_t last, unsigned thread)
 {
-	const struct loss_of_part *l = arg;
+	const struct loss *l = arg;
 
 	(void)thread;
 	for (int64_t i = first; i < last; i++)
@@ -94,8 +94,7 @@ static void part_rows(void *arg, int64_t first, int64_t last, unsigned thread)
 enum status cpu_loss_part(struct backend *back, struct mat logits, const int32_t *target, const int32_t *row,
 			  int64_t first, struct mat part, struct error *err)
 {
-	struct loss_of_part l = {
-		.logits = logits, .part = part, .target = target, .row = row, .first = first};
+	struct loss l = {.logits = logits, .part = part, .target = target, .row = row, .first = first};
 
 	(void)err;
 	cost_touch(back, &logits, 1);
@@ -103,34 +102,25 @@ enum status cpu_loss_part(struct backend *back, struct mat logits, const int32_t
 	return STATUS_OK;
 }
 
-VECTOR static void join_row(real *restrict z, int64_t n, int64_t target, real most, real inverse, real scale)
-{
-#pragma omp simd
-	for (int64_t j = 0; j < n; j++)
-		z[j] = real_exp(z[j] - most) * inverse;
-	if (target >= 0)
-		z[target] -= scale;
-}
-
 static void join_rows(void *arg, int64_t first, int64_t last, unsigned thread)
 {
-	const struct loss_of_part *l = arg;
+	const struct loss *l = arg;
 	const int64_t rows = l->logits.rows;
 
 	(void)thread;
 	for (int64_t i = first; i < last; i++) {
-		real most = real_row(l->part, i)[0], sum = 0, target = 0;
+		real whole[PART_NUMBERS] = {[PART_MOST] = real_row(l->part, i)[PART_MOST]};
 
 		for (int64_t r = i; r < l->part.rows; r += rows)
-			most = real_row(l->part, r)[0] > most ? real_row(l->part, r)[0] : most;
+			if (real_row(l->part, r)[PART_MOST] > whole[PART_MOST])
+				whole[PART_MOST] = real_row(l->part, r)[PART_MOST];
 		for (int64_t r = i; r < l->part.rows; r += rows) {
-			sum += real_row(l->part, r)[1] * real_exp(real_row(l->part, r)[0] - most);
-			target += real_row(l->part, r)[2];
+			const real *part = real_row(l->part, r);
+
+			whole[PART_SUM] += part[PART_SUM] * real_exp(part[PART_MOST] - whole[PART_MOST]);
+			whole[PART_TARGET] += part[PART_TARGET];
 		}
-		*real_row(l->loss, i) = most + (real)log((double)sum) - target;
-		if (l->scale != 0)
-			join_row(real_row(l->logits, i), l->logits.cols, target_in(l, i), most,
-				 l->scale / sum, l->scale);
+		end_row(l, i, whole);
 	}
 }
 
@@ -138,13 +128,13 @@ enum status cpu_loss_join(struct backend *back, struct mat logits, const int32_t
 			  int64_t first, struct mat parts, float grad_scale, struct mat loss,
 			  struct error *err)
 {
-	struct loss_of_part l = {.logits = logits,
-				 .part = parts,
-				 .loss = loss,
-				 .target = target,
-				 .row = row,
-				 .first = first,
-				 .scale = (real)grad_scale};
+	struct loss l = {.logits = logits,
+			 .part = parts,
+			 .loss = loss,
+			 .target = target,
+			 .row = row,
+			 .first = first,
+			 .scale = (real)grad_scale};
 
 	(void)err;
 	cost_touch(back, &logits, grad_scale != 0 ? 2 : 0);

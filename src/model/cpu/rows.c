@@ -82,27 +82,6 @@ enum status cpu_embed(struct backend *back, const struct batch *b, struct mat ta
 	return STATUS_OK;
 }
 
-/* Works by columns, because a token may occur in several rows. */
-static void embed_columns(void *arg, int64_t first, int64_t last, unsigned thread)
-{
-	const struct rows *r = arg;
-
-	(void)thread;
-	for (int64_t i = 0; i < r->x.rows; i++)
-		add_row(real_row(r->y, r->row[i]) + first, real_row(r->x, i) + first, last - first);
-}
-
-enum status cpu_embed_bwd(struct backend *back, const struct batch *b, struct mat dx, struct mat dtable,
-			  struct error *err)
-{
-	struct rows r = {.x = dx, .y = dtable, .row = b->token};
-
-	(void)err;
-	cost_touch(back, &dx, 3);
-	cpu_parts(back, dx.cols, 16, bytes_of(&dx), embed_columns, &r);
-	return STATUS_OK;
-}
-
 static bool has_row(const struct mat *table, int64_t row)
 {
 	return row >= 0 && row < table->rows;
@@ -135,6 +114,7 @@ enum status cpu_embed_part(struct backend *back, const struct batch *b, struct m
 	return STATUS_OK;
 }
 
+/* Works by columns, because a token may occur in several rows. */
 static void embed_part_columns(void *arg, int64_t first, int64_t last, unsigned thread)
 {
 	const struct rows *r = arg;
@@ -155,6 +135,12 @@ enum status cpu_embed_part_bwd(struct backend *back, const struct batch *b, stru
 	cost_touch(back, &dx, 3);
 	cpu_parts(back, dx.cols, 16, bytes_of(&dx), embed_part_columns, &r);
 	return STATUS_OK;
+}
+
+enum status cpu_embed_bwd(struct backend *back, const struct batch *b, struct mat dx, struct mat dtable,
+			  struct error *err)
+{
+	return cpu_embed_part_bwd(back, b, dx, 0, dtable, err);
 }
 
 enum status cpu_rows_copy(struct backend *back, struct mat from, struct mat to, const int32_t *row,

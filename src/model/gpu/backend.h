@@ -165,6 +165,22 @@ enum status gpu_backend_recall(struct backend *back, const struct gpu_choice *pr
  * deterministic back ends. It ends early, with OK, after `seconds`; what is left keeps the first way. */
 enum status gpu_backend_watch(struct backend *back, bool watch, struct error *err);
 enum status gpu_backend_choose(struct backend *back, double seconds, struct error *err);
+/* For measuring what a deterministic back end costs, before requests run. Between `true` and `false` its
+ * work runs as in an ordinary back end, where nothing has been chosen yet. `false` forgets what was chosen in
+ * between, so that results have the same bits as if nothing had been measured. No graph of a step may be made
+ * in between (gpu_backend_watch). */
+void gpu_backend_ordinary(struct backend *back, bool ordinary);
+/* For measuring what a deterministic back end costs, before requests run. Between the two calls its work runs
+ * as in an ordinary back end, where no way has been chosen yet. The end forgets what was chosen in between.
+ * So later results have the same bits as if nothing had been measured. No graph of a step may be made in
+ * between (gpu_backend_watch). `kept` is for these two functions alone. */
+struct gpu_ordinary {
+	bool invariant, deterministic;
+	size_t plans;
+	void *choices;
+};
+void gpu_backend_ordinary_begin(struct backend *back, struct gpu_ordinary *kept);
+void gpu_backend_ordinary_end(struct backend *back, const struct gpu_ordinary *kept);
 /* Seconds spent so far on timing candidates and on building cuDNN's plans or waiting for them. Work enqueued
  * before a timing is not included. A step in which this grows is not a steady step. */
 double gpu_backend_tuning_s(const struct backend *back);

@@ -3,6 +3,7 @@
  * and the GPUs on the same axis of time. */
 #include <math.h>
 #include <stdlib.h>
+#include "core/json/member.h"
 #include "report/load/load.h"
 #include "report/text/format.h"
 
@@ -113,8 +114,9 @@ static struct load_chart over_time(const json_t *curves, const char *file, const
 				   const char *unit)
 {
 	const json_t *t = json_object_get(curves, "t_s");
-	const double half = load_number(curves, "part_s") / 2, from = load_number(curves, "from_s");
-	const double to = load_number(curves, "to_s"), begin = number_at(t, 0) - half;
+	const double half = json_member_number(curves, "part_s") / 2,
+		     from = json_member_number(curves, "from_s");
+	const double to = json_member_number(curves, "to_s"), begin = number_at(t, 0) - half;
 	const double end = number_at(t, json_array_size(t) - 1) + half;
 	struct load_chart c = {.file = file,
 			       .title = title,
@@ -240,8 +242,8 @@ static int by_x(const void *a, const void *b)
 {
 	const struct record_phase *p = *(const struct record_phase *const *)a,
 				  *q = *(const struct record_phase *const *)b;
-	const double x = load_number(p->values, "completed_rate"),
-		     y = load_number(q->values, "completed_rate");
+	const double x = json_member_number(p->values, "completed_rate"),
+		     y = json_member_number(q->values, "completed_rate");
 
 	return (x > y) - (x < y);
 }
@@ -270,8 +272,8 @@ static struct load_chart sweep_chart(const struct view *v)
 		struct lines_series *s = line_add(&c.lines, names[k], count);
 
 		for (size_t i = 0; s && i < count; i++)
-			point_add(s, load_number(stage[i]->values, "completed_rate"),
-				  load_number(stage[i]->values, members[k]));
+			point_add(s, json_member_number(stage[i]->values, "completed_rate"),
+				  json_member_number(stage[i]->values, members[k]));
 	}
 	widen(&c.lines);
 	return c;

@@ -4,7 +4,7 @@
  * profile_export_aiperf.json schema 1.4), where the meaning is the same.
  */
 #include <math.h>
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "report/load/load.h"
 
 enum { DIGITS = 12 };
@@ -63,7 +63,7 @@ static double stat_of(const json_t *values, size_t at, size_t stat)
 	char key[64];
 
 	snprintf(key, sizeof(key), "%s_%s_s", spread[at].name, stats[stat].part);
-	return 1e3 * load_number(values, key);
+	return 1e3 * json_member_number(values, key);
 }
 
 static double samples_of(const json_t *values, size_t at)
@@ -71,14 +71,14 @@ static double samples_of(const json_t *values, size_t at)
 	char key[64];
 
 	snprintf(key, sizeof(key), "%s_samples", spread[at].name);
-	return load_number(values, key);
+	return json_member_number(values, key);
 }
 
 static double single_of(const json_t *values, size_t at)
 {
-	const double value = single[at].factor * load_number(values, single[at].name);
+	const double value = single[at].factor * json_member_number(values, single[at].name);
 
-	return single[at].over ? value / load_number(values, single[at].over) : value;
+	return single[at].over ? value / json_member_number(values, single[at].over) : value;
 }
 
 static json_t *spread_json(const json_t *values, size_t at)

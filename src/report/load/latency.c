@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Latencies with their intervals, limits and goodput, and the stages of a sweep. */
 #include <math.h>
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "judge/case/verdict.h"
 #include "report/load/load.h"
 #include "report/text/format.h"
@@ -28,7 +28,7 @@ static double part_of(const json_t *values, const char *name, const char *part, 
 	char key[64];
 
 	snprintf(key, sizeof(key), "%s_%s%s", name, part, end);
-	return load_number(values, key);
+	return json_member_number(values, key);
 }
 
 /* "18.2 ms (17.9–18.6 ms)" */
@@ -97,7 +97,7 @@ static void limits_text(char *out, size_t size, const json_t *set)
 
 	*out = '\0';
 	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]) && used < size; i++) {
-		const double limit = load_number(set, of[i].name);
+		const double limit = json_member_number(set, of[i].name);
 		char text[48];
 
 		if (!(limit > 0))
@@ -110,7 +110,7 @@ static void limits_text(char *out, size_t size, const json_t *set)
 
 static void share_range(struct grid *g, const json_t *set)
 {
-	const double low = load_number(set, "share_low"), high = load_number(set, "share_high");
+	const double low = json_member_number(set, "share_low"), high = json_member_number(set, "share_high");
 	char text[64];
 
 	snprintf(text, sizeof(text), FORMAT_NONE);
@@ -142,10 +142,10 @@ bool load_slo_grid(struct grid *g, const struct view *v)
 		limits_text(limits, sizeof(limits), set);
 		grid_cell(g, json_member_text(set, "name"));
 		grid_cell(g, limits);
-		number_cell(g, "share", load_number(set, "share"));
+		number_cell(g, "share", json_member_number(set, "share"));
 		share_range(g, set);
-		number_cell(g, "share", load_number(set, "attainment"));
-		number_cell(g, "1/s", load_number(set, "goodput"));
+		number_cell(g, "share", json_member_number(set, "attainment"));
+		number_cell(g, "1/s", json_member_number(set, "goodput"));
 		grid_cell(g, words[slo_state_of(set)]);
 	}
 	return g->cells > 0;
@@ -163,19 +163,19 @@ static const char *stage_met(const json_t *values)
 
 static void add_stage(struct grid *g, const struct record_phase *p)
 {
-	const double rate = load_number(p->values, "offered_rate");
+	const double rate = json_member_number(p->values, "offered_rate");
 	char text[48];
 
 	grid_cell(g, p->name + strlen("stage "));
 	load_value_text(text, sizeof(text), "1/s", rate);
 	grid_cell(g, rate > 0 ? text : "closed loop");
-	number_cell(g, "1/s", load_number(p->values, "achieved_rate"));
-	number_cell(g, "1/s", load_number(p->values, "completed_rate"));
-	number_cell(g, "", load_number(p->values, "output_tokens_per_s"));
-	number_cell(g, "s", load_number(p->values, "ttft_p50_s"));
-	number_cell(g, "s", load_number(p->values, "ttft_p99_s"));
-	number_cell(g, "s", load_number(p->values, "tpot_p50_s"));
-	number_cell(g, "share", load_number(p->values, "slo_share"));
+	number_cell(g, "1/s", json_member_number(p->values, "achieved_rate"));
+	number_cell(g, "1/s", json_member_number(p->values, "completed_rate"));
+	number_cell(g, "", json_member_number(p->values, "output_tokens_per_s"));
+	number_cell(g, "s", json_member_number(p->values, "ttft_p50_s"));
+	number_cell(g, "s", json_member_number(p->values, "ttft_p99_s"));
+	number_cell(g, "s", json_member_number(p->values, "tpot_p50_s"));
+	number_cell(g, "share", json_member_number(p->values, "slo_share"));
 	grid_cell(g, stage_met(p->values));
 }
 
@@ -193,7 +193,7 @@ bool load_stages_grid(struct grid *g, const struct view *v)
 	for (size_t i = 0; c && i < c->phase_count; i++)
 		if (!strncmp(c->phase[i].name, "stage ", 6) && c->phase[i].values)
 			add_stage(g, &c->phase[i]);
-	if (g->cells && load_number(load_values(v), "sweep_met_rate") > 0) {
+	if (g->cells && json_member_number(load_values(v), "sweep_met_rate") > 0) {
 		sweep_words(words, sizeof(words), load_values(v));
 		text_addf(&g->note, "T%s", words + 1); /* it begins a sentence */
 	}

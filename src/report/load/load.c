@@ -19,13 +19,6 @@ const json_t *load_values(const struct view *v)
 	return once ? once->values : NULL;
 }
 
-double load_number(const json_t *object, const char *name)
-{
-	const json_t *value = json_object_get(object, name);
-
-	return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
-
 void load_value_text(char *out, size_t size, const char *unit, double value)
 {
 	if (!strcmp(unit, "share"))

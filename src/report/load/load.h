@@ -11,8 +11,6 @@
 const struct record_case *load_case(const struct view *v);
 /* The final values of the run; NULL: the run has no load test, or nothing was measured. */
 const json_t *load_values(const struct view *v);
-/* A member as a number; NaN: absent. */
-double load_number(const json_t *object, const char *name);
 /* A duration, a share or a count in the form that all tables use; "–" for NaN. */
 void load_value_text(char *out, size_t size, const char *unit, double value);
 /* Times of the clock of telemetry to which `seconds` of the curves belong. False: the journal does not say.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rates and tokens, errors by class, checks of the client, and the GPUs during the load. */
 #include <math.h>
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "report/load/load.h"
 #include "report/text/format.h"
 
@@ -20,7 +20,7 @@ static void add_rate(struct grid *g, const struct view *v, const char *name, con
 		     const char *unit)
 {
 	const json_t *values = load_values(v);
-	const double value = load_number(values, name);
+	const double value = json_member_number(values, name);
 	char key[64], text[96];
 	double low, high;
 
@@ -30,9 +30,9 @@ static void add_rate(struct grid *g, const struct view *v, const char *name, con
 	load_value_text(text, sizeof(text), unit, value);
 	grid_cell(g, text);
 	snprintf(key, sizeof(key), "%s_low", name);
-	low = load_number(values, key);
+	low = json_member_number(values, key);
 	snprintf(key, sizeof(key), "%s_high", name);
-	high = load_number(values, key);
+	high = json_member_number(values, key);
 	text_copy(text, sizeof(text), "");
 	if (isfinite(low) && isfinite(high))
 		format_range(text, sizeof(text), low, high, unit);
@@ -112,9 +112,9 @@ static void add_check(struct grid *g, const struct view *v, const json_t *check)
 	    (size > 10 && !strcmp(name + size - 10, "_deviation")))
 		unit = "share";
 	grid_cell(g, name);
-	load_value_text(text, sizeof(text), unit, load_number(check, "value"));
+	load_value_text(text, sizeof(text), unit, json_member_number(check, "value"));
 	grid_cell(g, text);
-	load_value_text(text, sizeof(text), unit, load_number(check, "limit"));
+	load_value_text(text, sizeof(text), unit, json_member_number(check, "limit"));
 	grid_cell(g, text);
 	grid_cell(g, json_is_false(json_object_get(check, "kept")) ? "exceeded" : "kept");
 	grid_cell(g, json_member_text(field, "help"));
@@ -164,8 +164,8 @@ static bool window_of(const struct view *v, uint64_t *t0_ns, uint64_t *t1_ns)
 		*t1_ns = window->t1_ns;
 		return true;
 	}
-	return load_time_ns(v, load_number(curves, "from_s"), t0_ns) &&
-	       load_time_ns(v, load_number(curves, "to_s"), t1_ns) && *t0_ns < *t1_ns;
+	return load_time_ns(v, json_member_number(curves, "from_s"), t0_ns) &&
+	       load_time_ns(v, json_member_number(curves, "to_s"), t1_ns) && *t0_ns < *t1_ns;
 }
 
 static bool span_of(const struct view *v, const char *source, const char *signal, uint64_t t0_ns,
@@ -224,7 +224,7 @@ static void add_gpu(struct grid *g, const struct view *v, const char *source, ui
 static void note_node(struct grid *g, const struct view *v)
 {
 	const struct record_phase *node = record_phase(load_case(v), "node");
-	const double error_s = node ? load_number(node->values, "clock_error_s") : (double)NAN;
+	const double error_s = node ? json_member_number(node->values, "clock_error_s") : (double)NAN;
 	char text[48];
 
 	if (!isfinite(error_s))

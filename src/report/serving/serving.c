@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/serving/serving.h"
 #include <math.h>
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "report/text/format.h"
 
 enum { TEXT_MOST = 60, SERVING_ENGINES = 100 /* starts that a run records, src/cmd/serve/record.c */ };

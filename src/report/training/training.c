@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/training/training.h"
 #include <math.h>
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "journal/field.h"
 #include "judge/gap/training_step.h"
 #include "report/text/format.h"

@@ -2,7 +2,7 @@
 #include "report/view/about.h"
 #include <inttypes.h>
 #include <math.h>
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "report/text/format.h"
 
 struct visitor {

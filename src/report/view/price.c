@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The price of one hour of a GPU. The row is chosen by the SKU row, never by the device's name. */
 #include "price/prices.h"
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "report/view/about.h"
 
 bool about_price(const struct view *v, const struct gpu *gpu, struct about_price *out)

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "core/math/stats.h"
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "serve/fields.h"
 
 enum { SAMPLES_MOST = 1 << 20 }; /* of one kind of time; beyond it, every second one is dropped */

@@ -2,7 +2,7 @@
 /* /v1/chat/completions. */
 #include "serve/protocol/request_internal.h"
 
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 
 static bool check_part(struct request_reading *in, const json_t *part, size_t i, size_t k)
 {

@@ -2,8 +2,8 @@
 /* /v1/completions: prompts as text or token ids, one or several. */
 #include "serve/protocol/request_internal.h"
 
+#include "core/text/characters.h"
 #include "serve/protocol/fields.h"
-#include "serve/stream/characters.h"
 
 enum { COMPLETION_TOKENS = 16 }; /* OpenAI's default of max_tokens */
 

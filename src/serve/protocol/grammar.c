@@ -2,7 +2,7 @@
 /* response_format, tools and tool_choice become the source of a grammar for the engine. */
 #include "serve/protocol/request_internal.h"
 
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 
 static bool set_grammar(struct request_reading *in, json_t *source, const char *param)
 {

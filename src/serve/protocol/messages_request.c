@@ -2,7 +2,7 @@
 /* A body of Anthropic's /v1/messages as one of /v1/chat/completions. */
 #include "serve/protocol/request_internal.h"
 
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 
 struct converted {
 	json_t *messages;

@@ -1,110 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/protocol/json_cost.h"
+#include "serve/protocol/body/body.h"
 #include "serve/protocol/request_internal.h"
-
-/* Fields that some endpoint reads, or that OpenAI's clients send and that change nothing here. Sorted. */
-static const char *const known[] = {
-	"add_generation_prompt",
-	"add_special_tokens",
-	"audio",
-	"best_of",
-	"cache_salt",
-	"chat_template_kwargs",
-	"echo",
-	"frequency_penalty",
-	"function_call",
-	"functions",
-	"ignore_eos",
-	"include",
-	"include_stop_str_in_output",
-	"input",
-	"instructions",
-	"logit_bias",
-	"logprobs",
-	"max_completion_tokens",
-	"max_output_tokens",
-	"max_tokens",
-	"messages",
-	"metadata",
-	"min_p",
-	"min_tokens",
-	"modalities",
-	"model",
-	"n",
-	"parallel_tool_calls",
-	"presence_penalty",
-	"priority",
-	"prompt",
-	"reasoning",
-	"reasoning_effort",
-	"repetition_penalty",
-	"response_format",
-	"return_token_strs",
-	"seed",
-	"service_tier",
-	"skip_special_tokens",
-	"stop",
-	"stop_sequences",
-	"stop_token_ids",
-	"store",
-	"stream",
-	"stream_options",
-	"suffix",
-	"system",
-	"temperature",
-	"text",
-	"thinking",
-	"tokens",
-	"tool_choice",
-	"tools",
-	"top_k",
-	"top_logprobs",
-	"top_p",
-	"truncation",
-	"user",
-};
-
-static int by_name(const void *key, const void *entry)
-{
-	return strcmp(key, *(const char *const *)entry);
-}
-
-void request_unknown(struct request *r, const json_t *body)
-{
-	const char *key;
-
-	for (void *at = json_object_iter((json_t *)(uintptr_t)body); at;
-	     at = json_object_iter_next((json_t *)(uintptr_t)body, at)) {
-		key = json_object_iter_key(at);
-		if (r->unknown_count == REQUEST_UNKNOWN_MOST)
-			return;
-		if (bsearch(key, known, sizeof(known) / sizeof(known[0]), sizeof(known[0]), by_name))
-			continue;
-		r->unknown[r->unknown_count] = strndup(key, 64);
-		if (r->unknown[r->unknown_count])
-			r->unknown_count++;
-	}
-}
-
-/* Fields of other servers that constrain the answer. An answer that ignores one looks right and is not. */
-static bool check_constraints(const json_t *body, struct api_error *err)
-{
-	static const char *const names[] = {"ebnf",	      "grammar",     "guided_choice",
-					    "guided_grammar", "guided_json", "guided_regex",
-					    "json_schema",    "regex",	     "structured_outputs"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const json_t *value = json_object_get(body, names[i]);
-
-		if (value && !json_is_null(value))
-			return api_wrong(
-				err, names[i],
-				"%s is a field of another server, and this one would not enforce it; use "
-				"response_format with a json_schema",
-				names[i]);
-	}
-	return true;
-}
 
 bool request_out_of_memory(struct api_error *err)
 {
@@ -134,27 +30,6 @@ bool request_ids(const json_t *array, const char *name, int32_t size, size_t mos
 		out->ids[i] = (int32_t)json_integer_value(id);
 	}
 	out->count = count;
-	return true;
-}
-
-static bool read_body(struct request_reading *in, json_t **body, const char *text, size_t size)
-{
-	json_error_t why;
-	size_t cost = json_cost(text, size);
-
-	if (cost > REQUEST_JSON_COST_MOST)
-		return api_fail(
-			in->err, 413, "body_too_large",
-			"the body has too many JSON values: they would take about %zu MiB of memory, and "
-			"%d MiB is the most",
-			cost >> 14, REQUEST_JSON_COST_MOST >> 14);
-	*body = json_loadb(text, size, JSON_ALLOW_NUL, &why);
-	if (!*body)
-		return api_wrong(in->err, "", "the body is not JSON at line %d, column %d (%s)", why.line,
-				 why.column, why.text);
-	if (!json_is_object(*body))
-		return api_wrong(in->err, "", "the body must be a JSON object, not %s",
-				 field_type_name(*body));
 	return true;
 }
 
@@ -214,10 +89,10 @@ bool request_read(struct request **out, enum protocol protocol, const char *body
 	r->protocol = protocol;
 	r->n = 1;
 	r->engine.logprobs = r->engine.prompt_logprobs = -1;
-	good = read_body(&in, &json, body, size);
+	good = body_parse(&json, body, size, err);
 	if (good)
-		request_unknown(r, json);
-	good = good && request_null_characters(protocol, json, err) && check_constraints(json, err) &&
+		body_note_unknown(r, json);
+	good = good && body_check_null_characters(protocol, json, err) && body_check_constraints(json, err) &&
 	       read_protocol(&in, json) && (protocol > PROTOCOL_MESSAGES || check_lengths(&in));
 	json_decref(json);
 	if (good)

@@ -47,9 +47,5 @@ void origin_rename(const struct origin *o, struct api_error *err);
 /* Reads token ids below `size`. Owner of out->ids: caller. */
 bool request_ids(const json_t *array, const char *name, int32_t size, size_t most, struct prompt_ids *out,
 		 struct api_error *err);
-/* False: U+0000 is in a text other than a prompt or the content of a message. */
-bool request_null_characters(enum protocol protocol, const json_t *body, struct api_error *err);
-/* Notes the fields that no endpoint reads. */
-void request_unknown(struct request *r, const json_t *body);
 bool request_out_of_memory(struct api_error *err);
 #endif

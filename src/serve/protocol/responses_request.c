@@ -3,7 +3,7 @@
  */
 #include "serve/protocol/request_internal.h"
 
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 
 /* Parts of types input_text and output_text become text parts. */
 static json_t *convert_parts(const json_t *content, size_t i, struct api_error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/stream/stream.h"
 
-#include "serve/stream/characters.h"
+#include "core/text/characters.h"
 #include "serve/stream/words.h"
 
 static const char *const think_open[] = {"<think>"}, *const think_close[] = {"</think>"};

@@ -3,6 +3,7 @@
  * bytes, five seconds and one line of the log. */
 #include <errno.h>
 #include <sys/resource.h>
+#include "core/json/member.h"
 #include "core/text/text.h"
 #include "team/control/internal.h"
 #include "team/transport/rendezvous.h"
@@ -88,8 +89,8 @@ static void accept_all(struct acceptor *d)
 static bool take_hello(struct hello *h, const struct wire_frame *f)
 {
 	json_t *j = json_loadb((const char *)f->payload, f->size, JSON_REJECT_DUPLICATES, NULL);
-	bool sound = join_number(&h->rank, j, "rank", INT32_MAX) &&
-		     join_number(&h->size, j, "size", INT32_MAX) &&
+	bool sound = json_member_count(&h->rank, j, "rank", INT32_MAX) &&
+		     json_member_count(&h->size, j, "size", INT32_MAX) &&
 		     join_text(h->nonce, sizeof(h->nonce), j, "nonce") &&
 		     join_text(h->team, sizeof(h->team), j, "team") &&
 		     join_text(h->node, sizeof(h->node), j, "node") &&

@@ -2,6 +2,7 @@
 /* Agreements: every rank sends its part to rank 0, and rank 0 answers all at once. */
 #include <errno.h>
 #include "core/file/file.h"
+#include "core/json/member.h"
 #include "core/text/text.h"
 #include "team/control/internal.h"
 
@@ -178,7 +179,7 @@ static json_t *answer_line(struct control *c, json_t *const *all, struct error *
 
 	(void)err;
 	for (unsigned r = 0; r < c->size; r++)
-		if (join_number(&one, all[r], "work_ms", INT32_MAX) && one > most)
+		if (json_member_count(&one, all[r], "work_ms", INT32_MAX) && one > most)
 			most = one;
 	return json_pack("{s:I}", "work_ms", (json_int_t)most);
 }
@@ -196,7 +197,7 @@ enum status control_line(struct control *c, unsigned round, unsigned line, unsig
 	mine = json_pack("{s:I}", "work_ms", (json_int_t)(work_ms ? *work_ms : 0));
 	st = take_step(c, &s, mine, &answer, err);
 	if (!st && work_ms)
-		join_number(work_ms, answer, "work_ms", INT32_MAX);
+		json_member_count(work_ms, answer, "work_ms", INT32_MAX);
 	json_decref(mine);
 	json_decref(answer);
 	return st;
@@ -253,7 +254,7 @@ enum status control_begin(struct control *c, unsigned ordinal, const char *key, 
 	if (!st) {
 		*agreed = (struct error){0};
 		control_error_from(agreed, json_object_get(answer, "agreed"));
-		join_number(&c->generation, answer, "generation", INT32_MAX);
+		json_member_count(&c->generation, answer, "generation", INT32_MAX);
 		*generation = c->generation;
 	}
 	json_decref(said);
@@ -294,7 +295,7 @@ enum status control_end(struct control *c, enum ending mine, enum ending *worst,
 	if (!st) {
 		*worst = ENDING_DONE;
 		ending_from_name(json_string_value(json_object_get(answer, "ending")), worst);
-		join_number(rank, answer, "rank", (json_int_t)c->size - 1);
+		json_member_count(rank, answer, "rank", (json_int_t)c->size - 1);
 	}
 	json_decref(said);
 	json_decref(answer);

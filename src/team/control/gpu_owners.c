@@ -3,6 +3,7 @@
  * docs/explanation/design/team.md. */
 #include <errno.h>
 #include <limits.h>
+#include "core/json/member.h"
 #include "core/text/text.h"
 #include "team/control/internal.h"
 
@@ -26,8 +27,8 @@ static unsigned pick(const struct team_shape *s, unsigned rank, const json_t *sa
 	unsigned local_rank = 0, local_size = 0, before = 0;
 	bool alike = true;
 
-	if (join_number(&local_size, said, "local_size", s->size))
-		join_number(&local_rank, said, "local_rank", s->size);
+	if (json_member_count(&local_size, said, "local_size", s->size))
+		json_member_count(&local_rank, said, "local_rank", s->size);
 	if (local_size == 1 || (!local_size && s->node[own->node].ranks == 1) ||
 	    (own->gpu_count == 1 && json_is_true(json_object_get(said, "given"))))
 		return PICK_ALL;

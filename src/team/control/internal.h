@@ -126,7 +126,6 @@ struct hello {
 enum status join_nonce(char out[33], struct error *err);
 bool join_text(char *out, size_t size, const json_t *j,
 	       const char *name); /* false: not a text, or too long */
-bool join_number(unsigned *out, const json_t *j, const char *name, json_int_t most);
 /* Derives the keys of both directions from the handshake. */
 void join_keys(struct channel *ch, struct control *c, bool from_zero, const void *hello, size_t hello_size,
 	       const void *challenge, size_t challenge_size);

@@ -3,6 +3,7 @@
  * too. */
 #include <errno.h>
 #include <unistd.h>
+#include "core/json/member.h"
 #include "core/math/random.h"
 #include "core/text/text.h"
 #include "team/control/internal.h"
@@ -33,16 +34,6 @@ bool join_text(char *out, size_t size, const json_t *j, const char *name)
 	if (!json_is_string(value) || json_string_length(value) >= size)
 		return false;
 	text_copy(out, size, json_string_value(value));
-	return true;
-}
-
-bool join_number(unsigned *out, const json_t *j, const char *name, json_int_t most)
-{
-	const json_t *value = json_object_get(j, name);
-
-	if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > most)
-		return false;
-	*out = (unsigned)json_integer_value(value);
 	return true;
 }
 
@@ -148,7 +139,7 @@ static enum tried take_welcome(const struct wire_frame *f, unsigned *left_ms, st
 
 	if (f->kind == WIRE_REFUSE)
 		control_error_from(err, j);
-	else if (f->kind == WIRE_WELCOME && join_number(left_ms, j, "left_ms", UINT32_MAX / 2))
+	else if (f->kind == WIRE_WELCOME && json_member_count(left_ms, j, "left_ms", UINT32_MAX / 2))
 		tried = TRIED_JOINED;
 	else
 		error_set_cause(

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shape of a team: nodes and ranks. Rank 0 makes it, and all ranks have the same. */
+#include "core/json/member.h"
 #include "core/text/text.h"
 #include "team/control/internal.h"
 
@@ -79,7 +80,7 @@ static bool take_network(struct team_node *d, const json_t *said)
 		return true;
 	d->network = json_number_value(json_object_get(network, "rate"));
 	return d->network >= 0 && d->network <= NETWORK_MOST &&
-	       join_number(&d->gpus, network, "gpus", NODE_GPUS_MOST);
+	       json_member_count(&d->gpus, network, "gpus", NODE_GPUS_MOST);
 }
 
 static enum status add_rank(struct control *c, unsigned rank, const json_t *said, struct error *err)
@@ -163,7 +164,7 @@ static bool take_node(struct team_node *d, const json_t *j, unsigned size)
 	       join_text(d->boot, sizeof(d->boot), j, "boot") &&
 	       join_text(d->host, sizeof(d->host), j, "host") &&
 	       join_text(d->shown, sizeof(d->shown), j, "shown") && take_network(d, j) &&
-	       join_number(&d->leader, j, "leader", (json_int_t)size - 1);
+	       json_member_count(&d->leader, j, "leader", (json_int_t)size - 1);
 }
 
 enum status shape_take(struct team_shape *s, unsigned size, const json_t *j, struct error *err)
@@ -180,7 +181,7 @@ enum status shape_take(struct team_shape *s, unsigned size, const json_t *j, str
 	for (unsigned r = 0; sound && r < size; r++) {
 		const json_t *rank = json_array_get(ranks, r);
 
-		sound = join_number(&s->rank[r].node, rank, "node", (json_int_t)s->nodes - 1) &&
+		sound = json_member_count(&s->rank[r].node, rank, "node", (json_int_t)s->nodes - 1) &&
 			take_gpus(&s->rank[r], json_object_get(rank, "gpus"));
 		if (sound)
 			s->rank[r].local_rank = s->node[s->rank[r].node].ranks++;

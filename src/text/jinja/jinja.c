@@ -119,14 +119,6 @@ void jinja_destroy(struct jinja **j)
 	*j = NULL;
 }
 
-bool jinja_mentions(const struct jinja *j, const char *variable)
-{
-	for (int i = 0; i < j->name_count; i++)
-		if (!strcmp(j->names[i], variable) && i > j->kwargs)
-			return true;
-	return false;
-}
-
 static bool fail_at(struct jinja_run *r, enum status st, const char *what)
 {
 	if (r->status)

@@ -59,8 +59,6 @@ struct jinja;
 enum status jinja_compile(struct jinja **out, const char *name, const char *source, size_t size,
 			  struct error *err);
 void jinja_destroy(struct jinja **j); /* NULL-safe; sets NULL */
-/* Whether the template reads or sets a variable of this name. */
-bool jinja_mentions(const struct jinja *j, const char *variable);
 
 /* One rendering: set variables, then render once. */
 struct jinja_run;

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "core/file/file.h"
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "text/tokenizer/byte_level.h"
 #include "core/json/read.h"
 #include "text/tokenizer/internal.h"

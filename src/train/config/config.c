@@ -340,12 +340,7 @@ static void write_row(struct text *out, const struct opt *row, const void *value
 	}
 }
 
-/* A run may go on with another value of these settings. */
-static bool may_change(const char *name)
-{
-	return !strcmp(name, "tensor_parallel_size");
-}
-
+/* Without `all`, only the settings that are part of a run's identity. */
 static void write_rows(struct text *out, const struct config *c, bool all)
 {
 	for (size_t i = 0; i < config_section_count; i++) {
@@ -355,7 +350,7 @@ static void write_rows(struct text *out, const struct config *c, bool all)
 			continue;
 		text_addf(out, "%s:\n", s->name);
 		for (size_t k = 0; k < s->table.count; k++)
-			if (all || !may_change(s->table.rows[k].name))
+			if (all || !s->table.rows[k].no_key)
 				write_row(out, &s->table.rows[k], (const char *)c + s->offset);
 	}
 }
@@ -365,11 +360,21 @@ void config_write(struct text *out, const struct config *c)
 	write_rows(out, c, true);
 }
 
-void config_hash(char out[65], const struct config *c)
+static void hash_rows(char out[65], const struct config *c, bool all)
 {
 	struct text text = {0};
 
-	write_rows(&text, c, false);
+	write_rows(&text, c, all);
 	file_sha256(out, text_str(&text), text.size);
 	text_release(&text);
+}
+
+void config_hash(char out[65], const struct config *c)
+{
+	hash_rows(out, c, true);
+}
+
+void config_run_hash(char out[65], const struct config *c)
+{
+	hash_rows(out, c, false);
 }

@@ -166,8 +166,10 @@ enum status config_parse(struct config *c, const char *name, const char *text, s
 void config_release(struct config *c);
 /* Appends every setting as YAML. Reading the text again gives the same values. */
 void config_write(struct text *out, const struct config *c);
-/* SHA-256 of every setting with which a run must go on, so all but tensor_parallel_size. */
+/* SHA-256 of every setting. */
 void config_hash(char out[65], const struct config *c);
+/* SHA-256 of the settings that a resumed run may not change: all without no_key. */
+void config_run_hash(char out[65], const struct config *c);
 
 /* Reads DeepSpeed's JSON, given as a file or a map (train/config/deepspeed.c). Stage, micro-batch,
  * accumulation, clipping and bf16 become settings of `training`; if such a setting is also given there, it

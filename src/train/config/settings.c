@@ -29,87 +29,96 @@ static const struct opt model_rows[] = {
 	ROW(chat_template, .preset = "auto", .choices = template_names,
 	    .help = "format that turns messages into text; auto: the model's own template"),
 	ROW(random_weights,
-	    .help = "fill the weights with random numbers and take only the model's shape from its files; "
-		    "for timing"),
+	    .help = "for timing: use random weights, and take only the model's shape from its files"),
 	ROW(load_in_4bit,
-	    .help = "store the weights of the layers' linear layers in 4 bits, as bitsandbytes does (QLoRA); needs a "
+	    .help = "store the weights of the linear layers in 4 bits, as bitsandbytes does (QLoRA). Needs a "
 		    "section lora"),
 	ROW(bnb_4bit_quant_type, .preset = "nf4", .choices = quant_types,
-	    .help = "load_in_4bit: the 16 numbers that 4 bits stand for"),
+	    .help = "with load_in_4bit: the 4-bit format, that is, the 16 numbers that it can store"),
 	ROW(bnb_4bit_use_double_quant, .preset = "true",
-	    .help = "load_in_4bit: store the scale of each 64 weights in 8 bits; 4.1 instead of 4.5 bits per weight"),
+	    .help = "with load_in_4bit: store the scale of each block of 64 weights in 8 bits. A weight then "
+		    "takes 4.1 instead of 4.5 bits"),
 };
 #undef ROW
 
 #define ROW(field, ...) OPT_ROW(struct config_lora, field, .name = #field, __VA_ARGS__)
 static const struct opt lora_rows[] = {
 	ROW(r, .preset = "16", .min = 1, .max = 4096, .help = "rank of the adapter"),
-	ROW(alpha, .preset = "32", .min = 1e-6, .max = 1e6, .help = "scale of the adapter: alpha / r"),
-	ROW(dropout, .preset = "0", .min = 0, .max = 0.99, .help = "dropout rate of the input of A"),
+	ROW(alpha, .preset = "32", .min = 1e-6, .max = 1e6, .help = "the adapter is scaled by alpha / r"),
+	ROW(dropout, .preset = "0", .min = 0, .max = 0.99,
+	    .help = "dropout rate at the input of the adapter (matrix A)"),
 	ROW(use_rslora, .help = "use the scale alpha / sqrt(r)"),
 	ROW(target_modules, .many = true,
-	    .help = "linear layers with an adapter, of q_proj k_proj v_proj o_proj gate_proj up_proj down_proj; "
-		    "all-linear, the default, means all of them"),
-	ROW(modules_to_save, .many = true, .help = "modules trained in full: embed_tokens, lm_head"),
+	    .help = "linear layers that get an adapter: any of q_proj k_proj v_proj o_proj gate_proj up_proj "
+		    "down_proj. Default: all-linear, which means all seven"),
+	ROW(modules_to_save, .many = true,
+	    .help = "modules whose own weights are trained too: embed_tokens, lm_head"),
 };
 #undef ROW
 
+/* A resumed run may change the settings with no_key: they divide the work, and do not change what it is. */
 #define ROW(field, ...) OPT_ROW(struct config_training, field, .name = #field, __VA_ARGS__)
 static const struct opt training_rows[] = {
 	ROW(device, .preset = "auto", .choices = devices,
-	    .help = "auto: a GPU if one is granted and usable, else the CPU"),
+	    .help = "device of the training. auto: a GPU if one is usable, otherwise the CPU"),
 	ROW(attention, .preset = "auto", .choices = attentions,
-	    .help = "GPU only. Attention of sequences of equal length: cudnn, which is an error if cuDNN is not usable; own, "
-		    "assay's kernels; or auto, cuDNN if it is available and supports the shape. Sequences of unequal "
-		    "length, as in packs, always use assay's kernels. plain: kernels without tensor cores, for any "
-		    "sequences; float32 always uses them"),
+	    .help = "GPU only: attention kernels for sequences of equal length. auto: cuDNN if it is available "
+		    "and supports the shape, otherwise assay's own. cudnn: always cuDNN, and an error if it is "
+		    "not usable. own: assay's kernels. Sequences of unequal length, as in packs, always use "
+		    "assay's kernels. plain: kernels without tensor cores, for all sequences. float32 always "
+		    "uses plain"),
 	ROW(precision, .preset = "auto", .choices = precisions,
-	    .help = "number type of activations and GEMMs. auto: bf16 on a GPU, fp32 on a CPU. fp32: float32 without "
-		    "TF32. tf32, only on a GPU: float32 with GEMMs on tensor cores, which round their inputs to 10 bits. "
-		    "bf16: only on a GPU. fp8, on a GPU of sm_90: the base model's linear layers multiply in E4M3, and "
-		    "the rest is as with bf16. A CPU computes the same in float32, with device: cpu"),
+	    .help = "number format of activations and GEMMs. auto: bf16 on a GPU, fp32 on a CPU. fp32: float32 "
+		    "without TF32. tf32 (GPU only): float32, but GEMMs use tensor cores, which round their "
+		    "inputs to 10 bits. bf16: GPU only. fp8 (GPUs of sm_90, such as H100): the linear layers of "
+		    "the base model multiply in E4M3, and the rest uses bf16. With device: cpu, a CPU computes "
+		    "fp8 training in float32"),
 	ROW(fp8_layers, .many = true,
-	    .help = "with precision: fp8, the layers whose linear layers use it, such as [1-26]; the others keep the "
-		    "number type of activations. Default: all layers"),
+	    .help = "with precision: fp8: the decoder layers that use FP8, for example [1-26]. The others keep "
+		    "the number format of the activations. Default: all layers"),
 	ROW(deterministic, .help = "GPU only: bit-identical results from run to run and after a resume"),
 	ROW(adapters, .preset = "auto", .choices = layouts,
-	    .help = "GPU only. auto: fuse the adapters' GEMMs into the GEMMs of their base layers if "
-		    "dropout is 0; separate: never"),
+	    .help = "GPU only. auto: compute the adapters in the same GEMMs as their base layers (fused), if "
+		    "dropout is 0. separate: never"),
 	ROW(tune, .preset = "true",
-	    .help = "GPU only: time cuBLASLt's candidates for each GEMM once, after the first step; has no "
-		    "effect with deterministic"),
+	    .help = "GPU only: after the first step, time cuBLASLt's algorithms for each GEMM once and use the "
+		    "fastest. No effect with deterministic"),
 	ROW(graphs, .preset = "true",
-	    .help = "GPU only: launch the layers of a small micro-batch (tokens x hidden up to 4.7 million) as one CUDA "
-		    "graph if the same shape occurred before"),
-	ROW(step_parts, .help = "GPU only: time each kind of operation with CUDA events"),
+	    .help = "GPU only: launch all layers as one CUDA graph, which saves launch time. Applies to small "
+		    "micro-batches (tokens x hidden up to 4.7 million) whose shape occurred before"),
+	ROW(step_parts,
+	    .help = "GPU only: time each kind of operation, so that the report shows the parts of a step"),
 	ROW(output_dir, .shown = "DIR", .help = "run directory; --out overrides it"),
 	ROW(full_finetuning, .help = "train every parameter; not allowed together with a section lora"),
 	ROW(per_device_train_batch_size, .preset = "1", .min = 1, .max = 65536,
-	    .help = "sequences per micro-batch: packs, or rows without packing"),
+	    .help = "sequences per micro-batch on each rank. A sequence is a pack of rows or, without packing, "
+		    "one row"),
 	ROW(per_device_eval_batch_size, .preset = "1", .min = 1, .max = 65536,
-	    .help = "sequences per micro-batch of an evaluation"),
+	    .help = "sequences per micro-batch during evaluation"),
 	ROW(gradient_accumulation_steps, .preset = "1", .min = 1, .max = 65536,
-	    .help = "micro-batches per step, of each rank"),
+	    .help = "micro-batches per optimizer step on each rank"),
 	ROW(global_batch_size, .preset = "0", .min = 0, .max = 1e9,
-	    .help = "sequences per step of all ranks together, which sets gradient_accumulation_steps; 0: as the "
-		    "other settings and the number of ranks give"),
-	ROW(gpus, .preset = "1", .min = 0, .max = 1024,
-	    .help = "GPUs of this node that assay train uses, one rank each; 0: all. Launched ranks use one each, "
-		    "whatever this says"),
+	    .help = "sequences per step of all ranks together. assay then sets gradient_accumulation_steps "
+		    "accordingly. 0: the number follows from the other settings and the number of ranks"),
+	ROW(gpus, .no_key = true, .preset = "1", .min = 0, .max = 1024,
+	    .help = "number of GPUs of this node to train on, with one rank each. 0: all. With assay launch each "
+		    "rank uses one GPU, and this setting has no effect"),
 	ROW(bucket_cap_mb, .preset = "64", .min = 0.001, .max = 1e6,
-	    .help = "full fine-tuning on several ranks: MiB of the gradient whose sum over the ranks begins while "
-		    "lower layers still compute theirs. With offload: optimizer: MiB of float32 weights whose states "
-		    "are copied at once"),
+	    .help = "full fine-tuning on several ranks: the gradient is added over the ranks in parts (buckets) "
+		    "of this size in MiB, while lower layers still compute. With offload: optimizer, it is the "
+		    "size in MiB of the float32 weights whose states are copied at once"),
 	ROW(communication_data_type, .preset = "fp32", .choices = communications,
-	    .help = "full fine-tuning on several ranks: number type in which they add their gradients. bf16 halves the bytes, "
-		    "and rounds what each rank sends and the sum"),
+	    .help = "full fine-tuning on several ranks: number format in which the ranks send and add their "
+		    "gradients. bf16 halves the bytes, but rounds each rank's gradient and the sum"),
 	ROW(dataloader_num_workers, .preset = "1", .max = 1024,
-	    .help = "0: make each micro-batch, and copy it to the GPU, while the step waits for it; 1 or more: a thread makes the "
-		    "next one ahead. More than one has no further effect, because one thread is enough"),
-	ROW(auto_find_batch_size, .help = "use the largest micro-batch that fits into 90 % of the available "
-					  "memory; a step keeps its number of rows"),
+	    .help = "1 or more: a thread prepares the next micro-batch during the step. 0: the step waits while "
+		    "its micro-batch is prepared and copied to the GPU. Values above 1 have no further effect, "
+		    "because one thread is enough"),
+	ROW(auto_find_batch_size,
+	    .help = "use the largest micro-batch that fits into 90 % of the available memory. The number of rows "
+		    "per step stays the same"),
 	ROW(max_steps, .preset = "0", .min = 0, .max = 1e12,
-	    .help = "optimizer steps; 0: as many as num_train_epochs needs"),
+	    .help = "number of optimizer steps; 0: as many as num_train_epochs needs"),
 	ROW(num_train_epochs, .preset = "1", .min = 1e-6, .max = 1e6,
 	    .help = "passes over all rows; max_steps overrides it"),
 	ROW(learning_rate, .preset = "2e-5", .min = 0, .max = 10, .help = "peak learning rate"),
@@ -129,17 +138,17 @@ static const struct opt training_rows[] = {
 	ROW(final_div_factor, .preset = "1e4", .min = 1, .max = 1e12,
 	    .help = "onecycle: final learning rate = initial learning rate / final_div_factor"),
 	ROW(optim, .preset = "adamw", .choices = optims,
-	    .help = "AdamW with moments in float32 (adamw, adamw_torch), in 8 bits as in bitsandbytes (adamw_8bit, "
-		    "adamw_bnb_8bit), or in BF16 with stochastic rounding (adamw_bf16). Names with paged_ mean the "
-		    "same without paging"),
+	    .help = "optimizer: AdamW. Its moments are in float32 (adamw, adamw_torch), in 8 bits as in "
+		    "bitsandbytes (adamw_8bit, adamw_bnb_8bit), or in BF16 with stochastic rounding "
+		    "(adamw_bf16). The names with paged_ are accepted too, but assay does not page"),
 	ROW(master_weights, .preset = "fp32", .choices = masters,
-	    .help = "full fine-tuning on a GPU: weights that the optimizer changes. fp32 keeps a float32 copy. split keeps "
-		    "the BF16 weights and the 16 bits that float32 has in addition. none keeps only the BF16 weights and "
-		    "rounds them stochastically. Gradients are BF16 with split and none"),
-	ROW(offload, .preset = "none", .choices = offloads,
-	    .help = "full fine-tuning. optimizer: moments, and weights that GEMMs do not read, are in pinned host memory, and "
-		    "pass through the GPU in buckets of bucket_cap_mb. With max_grad_norm: 0 on one rank, a layer is updated "
-		    "as soon as its gradient is complete"),
+	    .help = "full fine-tuning on a GPU: the weights that the optimizer updates. fp32: a float32 copy. "
+		    "split: the BF16 weights and the 16 more bits that float32 has. none: only the BF16 weights, "
+		    "with stochastic rounding. With split and none, gradients are in BF16"),
+	ROW(offload, .no_key = true, .preset = "none", .choices = offloads,
+	    .help = "full fine-tuning. optimizer: keep the moments, and the weights that GEMMs do not read, in "
+		    "pinned host memory. They pass through the GPU in buckets of bucket_cap_mb. On one rank with "
+		    "max_grad_norm: 0, a layer is updated as soon as its gradient is complete"),
 	ROW(weight_decay, .preset = "0", .min = 0, .max = 10, .help = "decoupled weight decay"),
 	ROW(adam_beta1, .preset = "0.9", .min = 0, .max = 0.999999999,
 	    .help = "decay rate of the first moment"),
@@ -154,9 +163,10 @@ static const struct opt training_rows[] = {
 	ROW(fp16, .help = "not supported; use bf16, which needs no loss scale"),
 	ROW(gradient_checkpointing, .help = "same as recompute: full"),
 	ROW(recompute, .preset = "auto", .choices = recomputes,
-	    .help = "activations to recompute in the backward pass: none, cheap (outputs of norms) or full (the "
-		    "whole layer). offload is full with the inputs of layers in pinned host memory. auto takes the least "
-		    "of none, cheap and full with which the plan fits into 90 % of the available memory"),
+	    .help = "activations to recompute in the backward pass (gradient checkpointing). none: nothing. "
+		    "cheap: the outputs of norms. full: the whole layer. offload: as full, with the inputs of "
+		    "layers in pinned host memory. auto: the first of none, cheap and full that fits into 90 % "
+		    "of the available memory"),
 	ROW(logging_steps, .preset = "1", .min = 1, .max = 1e12, .help = "steps between two printed lines"),
 	ROW(eval_steps, .preset = "0", .min = 0, .max = 1e12,
 	    .help = "steps between two evaluations; 0: evaluate only at the end"),
@@ -164,9 +174,11 @@ static const struct opt training_rows[] = {
 	ROW(save_steps, .preset = "0", .min = 0, .max = 1e12,
 	    .help = "steps between two checkpoints; 0: save only at the end"),
 	ROW(save_total_limit, .preset = "2", .min = 0, .max = 1e6,
-	    .help = "number of newest checkpoints to keep, in addition to the best evaluation's; 0: keep all"),
+	    .help = "number of newest checkpoints to keep, in addition to the one with the best evaluation; 0: "
+		    "keep all"),
 	ROW(load_best_model_at_end,
-	    .help = "write a checkpoint at each best evaluation, and export the last of these at the end"),
+	    .help = "write a checkpoint after each evaluation that is the best so far, and export the best one "
+		    "at the end"),
 	ROW(early_stopping_patience, .preset = "0", .min = 0, .max = 1e6,
 	    .help = "stop after this many evaluations without a better loss; 0: never"),
 	ROW(early_stopping_threshold, .preset = "0", .min = 0, .max = 1e6,
@@ -174,36 +186,43 @@ static const struct opt training_rows[] = {
 	ROW(tensorboard, .preset = "true", .help = "write TensorBoard event files"),
 	ROW(seed, .preset = "42",
 	    .help = "seed of the adapters' initial values, the order of rows and dropout"),
-	ROW(zero_stage, .preset = "0", .min = 0, .max = 3,
-	    .help = "what several ranks divide, as in DeepSpeed. 0: nothing. 1: the optimizer's states. 2: also the "
-		    "gradient. 3: also the weights. Adapters and their gradient are small and stay whole"),
-	ROW(dp_shard_size, .preset = "0", .min = 0, .max = 4096,
-	    .help = "with zero_stage: ranks of a group that divides what zero_stage says (hybrid sharding, HSDP). The groups "
-		    "hold copies, so only sums of gradients pass between them. Usually the GPUs of a node. 0: all ranks"),
-	ROW(tensor_parallel_size, .preset = "1", .min = 1, .max = 64,
-	    .help = "ranks that share one copy of the model: each computes its heads, features and part of the "
-		    "vocabulary. The number of ranks is a multiple of it. Not with zero_stage"),
+	ROW(zero_stage, .no_key = true, .preset = "0", .min = 0, .max = 3,
+	    .help = "several ranks: the data that they divide between them, as in DeepSpeed's ZeRO. 0: nothing. "
+		    "1: the optimizer states. 2: also the gradient. 3: also the weights. Adapters and their "
+		    "gradient are small, so each rank keeps them whole"),
+	ROW(dp_shard_size, .no_key = true, .preset = "0", .min = 0, .max = 4096,
+	    .help = "with zero_stage: number of ranks in a group that divides the data (hybrid sharding, HSDP). "
+		    "Each group holds a whole copy, so only sums of gradients pass between groups. Usually the "
+		    "number of GPUs of a node. 0: all ranks form one group"),
+	ROW(tensor_parallel_size, .no_key = true, .preset = "1", .min = 1, .max = 64,
+	    .help = "number of ranks that share one copy of the model. Each rank computes its own heads, "
+		    "features and part of the vocabulary. The number of all ranks must be a multiple of this "
+		    "number. Not together with zero_stage"),
 };
 #undef ROW
 
 #define ROW(field, ...) OPT_ROW(struct config_data, field, .name = #field, __VA_ARGS__)
 static const struct opt data_rows[] = {
 	ROW(train, .many = true, .help = "training data: JSON Lines files"),
-	ROW(eval, .many = true, .help = "held-out set: JSON Lines files"),
+	ROW(eval, .many = true,
+	    .help = "held-out rows, which test the model and are not used for training: JSON Lines files"),
 	ROW(format, .preset = "auto", .choices = formats,
 	    .help = "format of the rows; auto: detect it from the keys of each row"),
 	ROW(max_seq_length, .preset = "1024", .min = 8, .max = 16777216,
 	    .help = "tokens per pack, and the limit for one row"),
 	ROW(packing, .preset = "true",
-	    .help = "put several rows into one pack; attention does not cross rows"),
+	    .help = "put several rows into one sequence (pack). Attention does not cross the borders of rows"),
 	ROW(shuffle, .preset = "true", .help = "use another order of rows in each epoch"),
 	ROW(long_rows, .preset = "drop", .choices = long_rows,
-	    .help = "rows longer than max_seq_length: drop or truncate them; both are counted"),
+	    .help = "drop or truncate rows that are longer than max_seq_length. assay counts them in both cases"),
 	ROW(max_bad_rows, .preset = "0", .min = 0, .max = 1e12,
-	    .help = "invalid rows to skip, with a warning for each; one more is an error"),
+	    .help = "number of invalid rows to skip, with a warning for each. If there are more, training does "
+		    "not start"),
 	ROW(max_train_samples, .preset = "0", .min = 0, .max = 1e12,
-	    .help = "use this many random rows of those that fit, the same in every run; 0: all"),
-	ROW(max_eval_samples, .preset = "0", .min = 0, .max = 1e12, .help = "the same for the held-out set"),
+	    .help = "use only this many rows, chosen at random from those that fit. The choice is the same in "
+		    "every run. 0: all rows"),
+	ROW(max_eval_samples, .preset = "0", .min = 0, .max = 1e12,
+	    .help = "like max_train_samples, for the held-out rows"),
 	ROW(control_tokens, .help = "treat texts such as <|im_end|> inside messages as control tokens"),
 	ROW(cache_dir, .shown = "DIR", .help = "folder to cache tokenized rows; default: no cache"),
 };

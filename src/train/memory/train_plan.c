@@ -220,7 +220,7 @@ static void add_comm(struct text *out, const struct planning *p)
 			 "of gradients and weights; each rank sends and receives nearly as much");
 	} else {
 		text_addf(out, "  %-12s %12.0f  %s\n", "all-reduces", p->comm.calls,
-			  p->comm.calls > 1 ? "of parts of the gradient, beside the backward pass"
+			  p->comm.calls > 1 ? "of parts of the gradient, during the backward pass"
 					    : "of the gradient, after the last micro-batch");
 		add_line(out, "gradient", p->comm.bytes, "B",
 			 mesh_travels(&p->c) == DTYPE_BF16

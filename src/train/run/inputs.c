@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "core/file/file.h"
 #include "core/file/mapped.h"
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "model/files/fingerprint.h"
 #include "model/files/gguf/gguf.h"
 #include "train/data/data.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "core/file/file.h"
 #include "core/math/random.h"
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "train/run/internal.h"
 #include "train/run/shared_save.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/file/file.h"
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "model/tensor/dtype.h"
 #include "team/links/flight.h"
 #include "train/mesh/comm_hybrid.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "core/process/process.h"
 #include "core/file/user_cache.h"
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "train/tuning/tuning_choices.h"
 #include "train/tuning/tuning_cache.h"
 #include "train/run/internal.h"

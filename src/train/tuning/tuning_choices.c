@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 
 /* 64-bit words as hexadecimal text, because JSON numbers cannot hold them exactly. */
 static json_t *words_json(const uint64_t words[MATMUL_ALGORITHM_WORDS])

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/clock.h"
-#include "core/text/json_member.h"
+#include "core/json/member.h"
 #include "watch/pods/pods.h"
 #include "watch/read/node.h"
 

@@ -125,7 +125,7 @@ void gpu_xids_watch(struct gpu_reader *r, struct gpu *g)
 	g->watched = !ret;
 	if (ret && r->xids.log < 0)
 		out_absent(&r->out, g->e, CATALOGUE_GPU_XID_LAST,
-			   "neither NVML nor the kernel log tells Xid errors here");
+			   "neither NVML nor the kernel log reports Xid errors here");
 }
 
 void gpu_xids_read(struct gpu_reader *r)

@@ -12,7 +12,7 @@ const char *const screen_sort_names[] = {
 #undef X
 		NULL};
 
-const char *screen_sort_help(enum screen_sort sort)
+static const char *sort_help(enum screen_sort sort)
 {
 	static const char *const help[] = {
 #define X(name, help) help,
@@ -390,7 +390,7 @@ static void take_character(const struct keys *k, uint32_t key)
 	case 's':
 		v->sort = (v->sort + 1) % SCREEN_SORT_COUNT;
 		snprintf(v->message, sizeof(v->message), "order: %s (%s)", screen_sort_names[v->sort],
-			 screen_sort_help(v->sort));
+			 sort_help(v->sort));
 		break;
 	case 'r':
 		v->reversed = !v->reversed;

@@ -33,7 +33,6 @@ enum screen_sort { SCREEN_SORTS(X) SCREEN_SORT_COUNT };
 #undef X
 /* Their names; NULL ends. */
 extern const char *const screen_sort_names[];
-const char *screen_sort_help(enum screen_sort sort);
 
 /* NODE: one node. FLEET: a line per node. METRICS: every value of a node. GRAPH: one value over time. TEXT:
  * text of the caller, that can be scrolled. */

@@ -15,12 +15,12 @@
 #SBATCH --exclusive
 # all memory of the node: host memory is measured too
 #SBATCH --mem=0
-# a task that failed says so; running it again would hide a fault that comes and goes
+# do not run a failed task again: this would hide a fault that comes and goes
 #SBATCH --no-requeue
 # from --time; for each task
 #SBATCH --time=30
-# half a minute before the limit assay closes its journal, so that its results are saved. B: to this script,
-# which the program replaces at the end
+# half a minute before the limit Slurm sends TERM. assay then closes its journal, so that its results are saved.
+# B: Slurm sends the signal to this script only. The last line replaces the script by assay
 #SBATCH --signal=B:TERM@30
 # from --partition
 #SBATCH --partition=gpu
@@ -28,11 +28,11 @@
 #SBATCH --account=us
 # a folder for each node, named by the job and the node
 node=$SLURM_SUBMIT_DIR/assay-$SLURM_ARRAY_JOB_ID/$SLURMD_NODENAME
-# Slurm may give a node to a second task after the first one has ended. That task ends here: the node is proven
-# already. If fewer folders than tasks are there at the end, submit the array again for the missing nodes
+# Slurm may give a node to a second task after the first one has ended. That task ends here, because the
+# node has been checked. If there are fewer folders than tasks at the end, submit the array again for the other nodes
 mkdir -p "${node%/*}" || exit 2
 mkdir "$node" 2> /dev/null || { [ -d "$node" ] || exit 2; echo "$SLURMD_NODENAME was checked by another task of this array"; exit 0; }
 cd "$node" || exit 2
-# the program's exit code is the task's: 0, 1 failed, 2 inconclusive
+# the exit code of assay is that of the task: 0 passed, 1 failed, 2 inconclusive
 exec /opt/assay/assay check quick --site 'my site.yaml'
 # afterwards, in the same folder: assay roofline assay-JOB/*/assay-runs/*; assay compare --as fleet assay-JOB/*/assay-runs/*

@@ -3,6 +3,7 @@
 #include "cmd/command.h"
 #include "cmd/info/info.h"
 #include "cmd/top/links/links.h"
+#include "core/json/member.h"
 #include "core/text/units.h"
 
 /* Counts over many rows for the line. */
@@ -47,12 +48,12 @@ static void nvlink_line(struct text *t, const json_t *part)
 		s.up += (size_t)info_number(gpu, "up");
 		s.links += json_array_size(json_object_get(gpu, "links"));
 		tally_rates(&s, json_object_get(gpu, "sum"), "payload_tx", "payload_rx");
-		if (*info_string(gpu, "why"))
-			s.why = info_string(gpu, "why");
+		if (*json_member_text(gpu, "why"))
+			s.why = json_member_text(gpu, "why");
 		json_array_foreach(json_object_get(gpu, "links"), l, link) s.risen += links_risen(link);
 	}
-	if (*info_string(part, "why") || *info_string(part, "none")) {
-		text_addf(t, "; nvlink: %s%s", info_string(part, "why"), info_string(part, "none"));
+	if (*json_member_text(part, "why") || *json_member_text(part, "none")) {
+		text_addf(t, "; nvlink: %s%s", json_member_text(part, "why"), json_member_text(part, "none"));
 		return;
 	}
 	text_addf(t, "; nvlink %zu GPU%s, %zu of %zu up", s.rows, s.rows == 1 ? "" : "s", s.up, s.links);
@@ -68,12 +69,12 @@ static void ib_line(struct text *t, const json_t *part)
 	json_array_foreach(json_object_get(part, "ports"), i, port)
 	{
 		s.rows++;
-		s.up += !strcmp(info_string(port, "state"), "ACTIVE");
+		s.up += !strcmp(json_member_text(port, "state"), "ACTIVE");
 		tally_rates(&s, json_object_get(port, "rates"), "tx", "rx");
 		s.risen += links_risen(port);
 	}
-	if (*info_string(part, "why") || *info_string(part, "none")) {
-		text_addf(t, "; ib: %s%s", info_string(part, "why"), info_string(part, "none"));
+	if (*json_member_text(part, "why") || *json_member_text(part, "none")) {
+		text_addf(t, "; ib: %s%s", json_member_text(part, "why"), json_member_text(part, "none"));
 		return;
 	}
 	text_addf(t, "; ib %zu of %zu ports ACTIVE", s.up, s.rows);
@@ -87,8 +88,8 @@ static void nccl_line(struct text *t, const json_t *part)
 
 	json_array_foreach(json_object_get(part, "settings"), i, row)
 	{
-		hurts += !strcmp(info_string(row, "verdict"), "hurts");
-		unknown += !strcmp(info_string(row, "verdict"), "unknown");
+		hurts += !strcmp(json_member_text(row, "verdict"), "hurts");
+		unknown += !strcmp(json_member_text(row, "verdict"), "unknown");
 	}
 	text_addf(t, "; nccl %zu set, %zu hurt, %zu unknown",
 		  json_array_size(json_object_get(part, "settings")), hurts, unknown);
@@ -96,7 +97,7 @@ static void nccl_line(struct text *t, const json_t *part)
 
 void links_line(struct text *out, const json_t *state)
 {
-	text_add(out, info_string(state, "t"));
+	text_add(out, json_member_text(state, "t"));
 	if (json_object_get(state, "nccl"))
 		nccl_line(out, json_object_get(state, "nccl"));
 	if (json_object_get(state, "nvlink"))
@@ -115,12 +116,12 @@ static int worse(int a, int b)
 static int nvlink_code(const json_t *part)
 {
 	const json_t *gpu;
-	int code = *info_string(part, "why") ? EXIT_INCONCLUSIVE : EXIT_PASS;
+	int code = *json_member_text(part, "why") ? EXIT_INCONCLUSIVE : EXIT_PASS;
 	size_t i;
 
 	json_array_foreach(json_object_get(part, "gpus"), i, gpu)
 	{
-		if (*info_string(gpu, "why"))
+		if (*json_member_text(gpu, "why"))
 			code = worse(code, EXIT_INCONCLUSIVE);
 		if ((size_t)info_number(gpu, "up") < json_array_size(json_object_get(gpu, "links")))
 			code = EXIT_FAILED;
@@ -134,7 +135,7 @@ int links_code(const json_t *state)
 	int code = nvlink_code(json_object_get(state, "nvlink"));
 	size_t i;
 
-	if (*info_string(ib, "why") || json_array_size(json_object_get(nccl, "unreadable")))
+	if (*json_member_text(ib, "why") || json_array_size(json_object_get(nccl, "unreadable")))
 		code = worse(code, EXIT_INCONCLUSIVE);
 	json_array_foreach(json_object_get(ib, "ports"), i, row)
 	{

@@ -2,6 +2,7 @@
 /* Lists the NCCL settings and applies the rules of health.yaml to each of them. */
 #include "cmd/info/info.h"
 #include "cmd/top/links/links.h"
+#include "core/json/member.h"
 #include "machine/nccl/variables.h"
 #include "machine/nccl/settings.h"
 
@@ -31,18 +32,18 @@ static void hold_against(json_t *row, const struct expectations *e, const char *
 static void judge_known(json_t *row, const struct nccl_variable *known, const struct expectations *e,
 			const json_t *facts)
 {
-	const char *value = info_string(row, "value");
+	const char *value = json_member_text(row, "value");
 	char normal[1024], field[160];
 	struct text missing = {0}, says = {0};
 
 	say(row, "ok", known->help);
-	nccl_value_normal(info_string(row, "name"), value, normal, sizeof(normal));
-	hold_against(row, e, info_string(row, "name"), normal);
-	nccl_missing(&missing, info_string(row, "name"), value, facts);
+	nccl_value_normal(json_member_text(row, "name"), value, normal, sizeof(normal));
+	hold_against(row, e, json_member_text(row, "name"), normal);
+	nccl_missing(&missing, json_member_text(row, "name"), value, facts);
 	if (missing.size) {
-		snprintf(field, sizeof(field), "%s_missing", info_string(row, "name"));
+		snprintf(field, sizeof(field), "%s_missing", json_member_text(row, "name"));
 		hold_against(row, e, field, text_str(&missing));
-		text_addf(&says, "%s: %s", text_str(&missing), info_string(row, "says"));
+		text_addf(&says, "%s: %s", text_str(&missing), json_member_text(row, "says"));
 		say(row, "hurts", text_str(&says));
 	}
 	text_release(&missing);
@@ -52,7 +53,7 @@ static void judge_known(json_t *row, const struct nccl_variable *known, const st
 /* A variable that nobody reads has no effect, but its user believes that it has. */
 static void judge_unknown(json_t *row)
 {
-	const char *name = info_string(row, "name"), *near = nccl_variable_nearest(name);
+	const char *name = json_member_text(row, "name"), *near = nccl_variable_nearest(name);
 	size_t n = strlen(name);
 	char says[400];
 
@@ -70,12 +71,12 @@ static void judge_unknown(json_t *row)
 
 static void judge_row(json_t *row, const struct expectations *e, const json_t *facts)
 {
-	const char *name = info_string(row, "name"), *value = info_string(row, "value");
+	const char *name = json_member_text(row, "name"), *value = json_member_text(row, "value");
 	const struct nccl_variable *known = nccl_variable_find(name);
 	char says[400];
 
-	if (*info_string(row, "beaten_by")) {
-		snprintf(says, sizeof(says), "not used: %s overrides it", info_string(row, "beaten_by"));
+	if (*json_member_text(row, "beaten_by")) {
+		snprintf(says, sizeof(says), "not used: %s overrides it", json_member_text(row, "beaten_by"));
 		say(row, "unused", says);
 	} else if (*value && value[strlen(value) - 1] == '\r') {
 		say(row, "hurts",

@@ -3,6 +3,7 @@
  * readings. */
 #include "cmd/info/info.h"
 #include "cmd/top/links/links.h"
+#include "core/json/member.h"
 
 /* Reads two integers; false if one is missing. */
 static bool both(const json_t *before, const json_t *now, const char *key, json_int_t *from, json_int_t *to)
@@ -52,7 +53,7 @@ static void set_rates(json_t *out, const json_t *before, const json_t *now, cons
 	const json_t *b = map ? json_object_get(now, map) : now;
 	double seconds = seconds_between(before, now);
 	json_t *rates = json_object();
-	const char *why = info_string(now, "rates_why");
+	const char *why = json_member_text(now, "rates_why");
 
 	if (!*why && seconds > 0)
 		why = add_rates(rates, a, b, seconds, rows, count);
@@ -188,7 +189,7 @@ static void add_others(json_t *gpus, const json_t *before, const json_t *now)
 	json_array_foreach(json_object_get(now, "gpus"), i, other)
 	{
 		json_t *gpu;
-		bool unnamed = !*info_string(other, "pci");
+		bool unnamed = !*json_member_text(other, "pci");
 
 		/* A GPU that was lost before its address could be read counts as one that is not listed yet.
 		 */
@@ -222,7 +223,7 @@ json_t *links_nvlink(const json_t *before, const json_t *now, const struct machi
 	add_others(gpus, before, now);
 	if (json_object_get(now, "gpus") && !json_array_size(gpus))
 		json_object_set_new(part, "none", json_string("no NVIDIA GPU on this machine"));
-	else if (!machine_gpu_count(m) && !strcmp(info_string(now, "cause"), "driver_missing"))
+	else if (!machine_gpu_count(m) && !strcmp(json_member_text(now, "cause"), "driver_missing"))
 		json_object_set_new(part, "none", json_string("no NVIDIA GPU and no driver on this machine"));
 	else
 		json_object_set(part, "why", json_object_get(now, "why"));
@@ -259,8 +260,8 @@ static const json_t *same_port(const json_t *list, const json_t *port)
 
 	json_array_foreach((json_t *)list, i, other)
 	{
-		if (!strcmp(info_string(other, "device"), info_string(port, "device")) &&
-		    !strcmp(info_string(other, "port"), info_string(port, "port")))
+		if (!strcmp(json_member_text(other, "device"), json_member_text(port, "device")) &&
+		    !strcmp(json_member_text(other, "port"), json_member_text(port, "port")))
 			return other;
 	}
 	return NULL;
@@ -295,7 +296,7 @@ json_t *links_recorded_nvlink(const struct machine *m)
 	{
 		const struct gpu *g = machine_gpu(m, (unsigned)i);
 		const char *why = info_fact_why(row, g, GPU_FACT_nvlink_active);
-		json_t *gpu = json_pack("{s:s,s:[]}", "pci", info_string(row, "pci"), "links");
+		json_t *gpu = json_pack("{s:s,s:[]}", "pci", json_member_text(row, "pci"), "links");
 
 		json_array_foreach(json_object_get(row, "links"), l, link)
 		{
@@ -321,7 +322,7 @@ json_t *links_recorded_ib(const struct machine *m)
 
 	json_array_foreach(json_object_get(machine_json(m), "ports"), i, port)
 	{
-		const char *kind = info_string(port, "kind");
+		const char *kind = json_member_text(port, "kind");
 		json_t *copy;
 
 		if (strcmp(kind, "infiniband") && strcmp(kind, "roce"))

@@ -2,6 +2,7 @@
 /* Shows a state as tables. */
 #include "cmd/info/info.h"
 #include "cmd/top/links/links.h"
+#include "core/json/member.h"
 #include "core/text/units.h"
 
 /* "12.3 GB/s", or "-" if the rate is not available. */
@@ -61,7 +62,7 @@ static void nccl_text(struct text *t, const json_t *part)
 
 	text_add(t, "NCCL\n");
 	json_array_foreach(json_object_get(part, "unreadable"), i, row)
-		info_row_unreadable(t, info_string(row, "path"), info_string(row, "error"));
+		info_row_unreadable(t, json_member_text(row, "path"), json_member_text(row, "error"));
 	if (!json_array_size(rows)) {
 		text_add(t, "  no NCCL variable is set, as recommended\n");
 		return;
@@ -71,12 +72,12 @@ static void nccl_text(struct text *t, const json_t *part)
 	{
 		struct text clean = {0};
 
-		text_addf(&clean, "%s=%.200s", info_string(row, "name"), info_string(row, "value"));
+		text_addf(&clean, "%s=%.200s", json_member_text(row, "name"), json_member_text(row, "value"));
 		for (size_t c = 0; c < clean.size; c++)
 			if (clean.data[c] == '\t' || clean.data[c] == '\n')
 				clean.data[c] = ' ';
-		text_addf(&lines, "%s\t%s\t%s\t%s\n", text_str(&clean), info_string(row, "from"),
-			  info_string(row, "verdict"), info_string(row, "says"));
+		text_addf(&lines, "%s\t%s\t%s\t%s\n", text_str(&clean), json_member_text(row, "from"),
+			  json_member_text(row, "verdict"), json_member_text(row, "says"));
 		text_release(&clean);
 	}
 	info_columns(t, text_str(&lines));
@@ -102,8 +103,8 @@ static void link_lines(struct text *t, const json_t *links, bool all)
 			continue;
 		any = true;
 		text_addf(&lines, "%.0f\t%s\t%s\t%s %s\t", info_number(link, "link"), up ? "up" : "DOWN",
-			  info_string(link, "version"), info_string(link, "remote_type"),
-			  info_string(link, "remote_pci"));
+			  json_member_text(link, "version"), json_member_text(link, "remote_type"),
+			  json_member_text(link, "remote_pci"));
 		if (json_object_get(link, "rate_gbps"))
 			text_addf(&lines, "%.5g GB/s", info_number(link, "rate_gbps"));
 		for (size_t r = 0; r < 4; r++) {
@@ -129,12 +130,12 @@ static void gpu_text(struct text *t, const json_t *gpu, bool detail)
 	char name[40];
 	size_t i;
 
-	snprintf(name, sizeof(name), "GPU %.0f %s", info_number(gpu, "gpu"), info_string(gpu, "pci"));
-	json_array_foreach((json_t *)links, i, link) why = *why ? why : info_string(link, "rates_why");
-	if (*info_string(gpu, "why")) {
-		info_row_unreadable(t, name, info_string(gpu, "why"));
+	snprintf(name, sizeof(name), "GPU %.0f %s", info_number(gpu, "gpu"), json_member_text(gpu, "pci"));
+	json_array_foreach((json_t *)links, i, link) why = *why ? why : json_member_text(link, "rates_why");
+	if (*json_member_text(gpu, "why")) {
+		info_row_unreadable(t, name, json_member_text(gpu, "why"));
 	} else if (!json_array_size(links)) {
-		info_row(t, name, "no NVLink: %s", info_string(gpu, "links_why"));
+		info_row(t, name, "no NVLink: %s", json_member_text(gpu, "links_why"));
 	} else {
 		text_addf(&line, "%.0f of %zu links up", info_number(gpu, "up"), json_array_size(links));
 		if (json_object_size(sum)) {
@@ -162,10 +163,10 @@ static void nvlink_text(struct text *t, const json_t *part, bool detail)
 	size_t i;
 
 	text_add(t, "NVLink\n");
-	if (*info_string(part, "why"))
-		info_row_unreadable(t, "NVLink", info_string(part, "why"));
-	if (*info_string(part, "none"))
-		text_addf(t, "  %s\n", info_string(part, "none"));
+	if (*json_member_text(part, "why"))
+		info_row_unreadable(t, "NVLink", json_member_text(part, "why"));
+	if (*json_member_text(part, "none"))
+		text_addf(t, "  %s\n", json_member_text(part, "none"));
 	json_array_foreach(json_object_get(part, "gpus"), i, gpu) gpu_text(t, gpu, detail);
 }
 
@@ -173,15 +174,16 @@ static void port_line(struct text *lines, const json_t *port)
 {
 	const json_t *rates = json_object_get(port, "rates");
 
-	text_addf(lines, "%s/%s\t%s\t%s\t%s\t%s\t", info_string(port, "device"), info_string(port, "port"),
-		  info_string(port, "kind"), info_string(port, "state"), info_string(port, "physical"),
-		  info_string(port, "rate_text"));
+	text_addf(lines, "%s/%s\t%s\t%s\t%s\t%s\t", json_member_text(port, "device"),
+		  json_member_text(port, "port"), json_member_text(port, "kind"),
+		  json_member_text(port, "state"), json_member_text(port, "physical"),
+		  json_member_text(port, "rate_text"));
 	if (json_object_get(port, "lid"))
 		text_addf(lines, "%.0f", info_number(port, "lid"));
-	text_addf(lines, "\t%s\t", info_string(port, "gid"));
+	text_addf(lines, "\t%s\t", json_member_text(port, "gid"));
 	if (json_object_get(port, "gid_index"))
 		text_addf(lines, "%.0f", info_number(port, "gid_index"));
-	text_addf(lines, "\t%s\t", info_string(port, "interface"));
+	text_addf(lines, "\t%s\t", json_member_text(port, "interface"));
 	add_rate(lines, rates, "tx");
 	text_add(lines, "\t");
 	add_rate(lines, rates, "rx");
@@ -197,13 +199,14 @@ static void port_remarks(struct text *t, const json_t *port)
 	const char *file;
 	json_t *why;
 
-	snprintf(name, sizeof(name), "%s/%s", info_string(port, "device"), info_string(port, "port"));
+	snprintf(name, sizeof(name), "%s/%s", json_member_text(port, "device"),
+		 json_member_text(port, "port"));
 	add_risen(&grown, port);
 	if (grown.size)
 		info_row(t, name, "%s", text_str(&grown));
 	text_release(&grown);
-	if (*info_string(port, "rates_why"))
-		info_row(t, name, "rates not available: %s", info_string(port, "rates_why"));
+	if (*json_member_text(port, "rates_why"))
+		info_row(t, name, "rates not available: %s", json_member_text(port, "rates_why"));
 	json_object_foreach(json_object_get(port, "unreadable"), file, why)
 		info_row(t, name, "%s: unreadable: %s", file, json_string_value(why));
 }
@@ -215,10 +218,10 @@ static void ib_text(struct text *t, const json_t *part)
 	size_t i;
 
 	text_add(t, "InfiniBand and RoCE\n");
-	if (*info_string(part, "why"))
-		info_row_unreadable(t, "ports", info_string(part, "why"));
-	if (*info_string(part, "none"))
-		text_addf(t, "  %s\n", info_string(part, "none"));
+	if (*json_member_text(part, "why"))
+		info_row_unreadable(t, "ports", json_member_text(part, "why"));
+	if (*json_member_text(part, "none"))
+		text_addf(t, "  %s\n", json_member_text(part, "none"));
 	text_add(&lines,
 		 "port\tkind\tstate\tphysical\trate\t>LID\tGID\t>index\tinterface\t>out\t>in\t>errors\n");
 	json_array_foreach((json_t *)ports, i, port) port_line(&lines, port);

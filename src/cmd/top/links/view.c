@@ -356,7 +356,7 @@ int top_links(const struct command_context *c, const struct top_opts *o)
 	if (prepare(&w, &err) || open_screen(&w, &err)) {
 		log_error(c->log, LOG_TOPIC_MACHINE, "%s%s", err.text,
 			  err.status == STATUS_UNAVAILABLE ? "; --once needs no screen" : "");
-		code = err.status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+		code = command_code(err.status);
 	} else {
 		watch(&w);
 		top_terminal_close(&w.terminal);

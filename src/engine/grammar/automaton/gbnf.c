@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/grammar/automaton/gbnf.h"
+#include "engine/grammar/automaton/scan.h"
 
-enum { NESTING_MOST = 64, NAME_MOST = 64, REPEAT_MOST = 1000000 };
+enum { NESTING_MOST = 64, NAME_MOST = 64, REPEAT_MOST = SCAN_NUMBER_MOST };
 
 struct named_rule {
 	struct named_rule *next;
@@ -48,10 +49,7 @@ static void skip(struct parser *p, bool newlines)
 
 static bool take(struct parser *p, char c)
 {
-	if (p->at == p->end || *p->at != c)
-		return false;
-	p->at++;
-	return true;
+	return scan_char(&p->at, p->end, c);
 }
 
 static bool is_name_char(char c)
@@ -94,18 +92,9 @@ static struct named_rule *read_name(struct parser *p)
 
 static bool hex(struct parser *p, unsigned digits, uint32_t *code)
 {
-	*code = 0;
-	for (unsigned i = 0; i < digits; i++, p->at++) {
-		char c = p->at < p->end ? *p->at : '\0';
-		int digit = c >= '0' && c <= '9'		 ? c - '0'
-			    : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
-								 : -1;
-
-		if (digit < 0) {
-			fail(p, STATUS_BAD_INPUT, "expected a hexadecimal digit");
-			return false;
-		}
-		*code = *code << 4 | (uint32_t)digit;
+	if (!scan_hex(&p->at, p->end, digits, code)) {
+		fail(p, STATUS_BAD_INPUT, "expected a hexadecimal digit");
+		return false;
 	}
 	if (*code > CHAR_LAST || (*code >= 0xd800 && *code < 0xe000)) {
 		fail(p, STATUS_BAD_INPUT, "an escape is no Unicode character");
@@ -220,25 +209,16 @@ static struct expr *read_item(struct parser *p)
 	return r ? expr_rule(p->b, r->rule) : NULL;
 }
 
-static bool number(struct parser *p, uint32_t *out)
-{
-	const char *begin = p->at;
-
-	for (*out = 0; p->at < p->end && *p->at >= '0' && *p->at <= '9'; p->at++)
-		*out = *out < REPEAT_MOST ? *out * 10 + (uint32_t)(*p->at - '0') : *out;
-	return p->at > begin;
-}
-
 /* {n}, {n,}, {,m} or {n,m} behind the brace. */
 static void read_braces(struct parser *p, uint32_t *min, uint32_t *max)
 {
-	bool low = (skip(p, false), number(p, min)), high = low;
+	bool low = (skip(p, false), scan_number(&p->at, p->end, min)), high = low;
 
 	*max = *min;
 	skip(p, false);
 	if (take(p, ',')) {
 		skip(p, false);
-		high = number(p, max);
+		high = scan_number(&p->at, p->end, max);
 		if (!high)
 			*max = REPEAT_FOREVER;
 		skip(p, false);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/grammar/automaton/regex.h"
+#include "engine/grammar/automaton/scan.h"
 
-enum { NESTING_MOST = 64, REPEAT_MOST = 1000000 };
+enum { NESTING_MOST = 64, REPEAT_MOST = SCAN_NUMBER_MOST };
 
 struct parser {
 	struct builder *b;
@@ -23,10 +24,7 @@ static bool at_char(const struct parser *p, char c)
 
 static bool take(struct parser *p, char c)
 {
-	if (!at_char(p, c))
-		return false;
-	p->at++;
-	return true;
+	return scan_char(&p->at, p->end, c);
 }
 
 static void add_all(struct char_set *set, const struct char_range *ranges, size_t count)
@@ -87,20 +85,10 @@ static bool add_named(struct char_set *set, char name)
 
 static bool hex(struct parser *p, unsigned digits, uint32_t *code)
 {
-	*code = 0;
-	for (unsigned i = 0; i < digits; i++, p->at++) {
-		char c = p->at < p->end ? *p->at : '\0';
-		int digit = c >= '0' && c <= '9'		 ? c - '0'
-			    : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
-								 : -1;
-
-		if (digit < 0) {
-			fail(p, STATUS_BAD_INPUT, "expected a hexadecimal digit");
-			return false;
-		}
-		*code = *code << 4 | (uint32_t)digit;
-	}
-	return true;
+	if (scan_hex(&p->at, p->end, digits, code))
+		return true;
+	fail(p, STATUS_BAD_INPUT, "expected a hexadecimal digit");
+	return false;
 }
 
 /* \uXXXX or \u{..}, with a pair of surrogates as one character. */
@@ -325,15 +313,6 @@ static struct expr *parse_atom(struct parser *p)
 	return expr_range(p->b, code, code, p->encoding);
 }
 
-static bool number(struct parser *p, uint32_t *out)
-{
-	const char *begin = p->at;
-
-	for (*out = 0; p->at < p->end && *p->at >= '0' && *p->at <= '9'; p->at++)
-		*out = *out < REPEAT_MOST ? *out * 10 + (uint32_t)(*p->at - '0') : *out;
-	return p->at > begin;
-}
-
 /* {n}, {n,} or {n,m}. False without an error: it is no quantifier, so { is a character. */
 static bool braces(struct parser *p, uint32_t *min, uint32_t *max)
 {
@@ -341,9 +320,9 @@ static bool braces(struct parser *p, uint32_t *min, uint32_t *max)
 
 	if (p->end - p->at >= 2 && p->at[0] == '{' && p->at[1] == ',')
 		fail(p, STATUS_UNSUPPORTED, "{,n} differs between dialects; write {0,n}");
-	if (take(p, '{') && number(p, min)) {
+	if (take(p, '{') && scan_number(&p->at, p->end, min)) {
 		*max = *min;
-		if (take(p, ',') && !number(p, max))
+		if (take(p, ',') && !scan_number(&p->at, p->end, max))
 			*max = REPEAT_FOREVER;
 		if (take(p, '}')) {
 			if (*min > REPEAT_MOST || (*max > REPEAT_MOST && *max != REPEAT_FOREVER))

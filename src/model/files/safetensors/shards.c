@@ -103,9 +103,10 @@ static enum status check_index(const struct shards *s, const json_t *map, const 
 	json_object_foreach((json_t *)map, tensor, value)
 	{
 		if (!shards_find(s, tensor))
-			return error_set(err, STATUS_BAD_INPUT,
-					 "%s: %.100s is not in %.100s, although the index says so", path,
-					 tensor, json_string_value(value));
+			return error_set(
+				err, STATUS_BAD_INPUT,
+				"%s: tensor %.100s is not in %.100s, although the index names this file",
+				path, tensor, json_string_value(value));
 	}
 	return STATUS_OK;
 }

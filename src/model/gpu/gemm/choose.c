@@ -309,3 +309,26 @@ enum status gpu_backend_choose(struct backend *back, double seconds, struct erro
 	back->cost = cost;
 	return st;
 }
+
+void gpu_backend_ordinary_begin(struct backend *back, struct gpu_ordinary *kept)
+{
+	struct gpu_state *g = gpu_of(back);
+
+	*kept = (struct gpu_ordinary){.invariant = g->options.invariant,
+				      .deterministic = g->options.deterministic,
+				      .plans = g->products->count,
+				      .choices = g->choices};
+	g->options.invariant = g->options.deterministic = false;
+	g->choices = NULL;
+}
+
+void gpu_backend_ordinary_end(struct backend *back, const struct gpu_ordinary *kept)
+{
+	struct gpu_state *g = gpu_of(back);
+
+	gemm_choices_release(&g->choices);
+	gemm_plans_forget(g->products, kept->plans);
+	g->choices = kept->choices;
+	g->options.invariant = kept->invariant;
+	g->options.deterministic = kept->deterministic;
+}

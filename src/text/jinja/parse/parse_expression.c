@@ -250,7 +250,7 @@ static bool argument(struct parser *p, struct node *call, struct node_list *posi
 	return parse_add(p, named, parse_expression(p));
 }
 
-bool parse_arguments(struct parser *p, struct node *call)
+static bool parse_arguments(struct parser *p, struct node *call)
 {
 	struct node_list positional = {0}, named = {0};
 	struct value *names = NULL;

@@ -46,7 +46,6 @@ const struct node *parse_tuple(struct parser *p, bool conditions, const char *st
 /* Filters applied to `input`, which is NULL for the text of a block. `begun`: the first one stands here
  * without a bar. */
 const struct node *parse_filters(struct parser *p, const struct node *input, bool begun);
-bool parse_arguments(struct parser *p, struct node *call);
 /* The whole template. */
 const struct node *parse_template(struct parser *p);
 #endif

@@ -211,7 +211,8 @@ bool dict_find(struct jinja_run *r, struct dict *d, const struct value *key, str
 	return true;
 }
 
-bool value_is_key(struct jinja_run *r, const struct value *key)
+/* An error for a list or dictionary, which cannot be keys. */
+static bool is_key(struct jinja_run *r, const struct value *key)
 {
 	if (key->kind == VALUE_DICT || (key->kind == VALUE_LIST && key->list->form == FORM_LIST))
 		return run_fail(r, "a %s cannot be a key", value_type(key));
@@ -223,7 +224,7 @@ bool dict_set(struct jinja_run *r, struct dict *d, const struct value *key, cons
 	struct dict_entry *entry, *grown;
 	size_t room;
 
-	if (!value_is_key(r, key) || !dict_find(r, d, key, &entry))
+	if (!is_key(r, key) || !dict_find(r, d, key, &entry))
 		return false;
 	if (entry) {
 		entry->value = *value;
@@ -456,7 +457,7 @@ bool value_contains(struct jinja_run *r, const struct value *container, const st
 		*out = string_find(container, item, 0) != SIZE_MAX;
 		return run_charge_bytes(r, container->string.size);
 	case VALUE_DICT:
-		if (!value_is_key(r, item) || !dict_find(r, container->dict, item, &found))
+		if (!is_key(r, item) || !dict_find(r, container->dict, item, &found))
 			return false;
 		*out = found != NULL;
 		return true;

@@ -123,8 +123,6 @@ bool list_load(struct jinja_run *r, struct list *l);
 bool list_create(struct jinja_run *r, enum list_form form, size_t count, struct value *out);
 bool dict_load(struct jinja_run *r, struct dict *d);
 bool dict_create(struct jinja_run *r, enum value_kind kind, size_t room, struct value *out);
-/* An error for a list or dictionary, which cannot be keys. */
-bool value_is_key(struct jinja_run *r, const struct value *key);
 /* The entry of a key; *out is NULL if there is none. */
 bool dict_find(struct jinja_run *r, struct dict *d, const struct value *key, struct dict_entry **out);
 bool dict_set(struct jinja_run *r, struct dict *d, const struct value *key, const struct value *value);

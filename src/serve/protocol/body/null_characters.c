@@ -2,7 +2,7 @@
 /* U+0000 belongs to a prompt and to the content of a message: a tokenizer has a token for it, and load
  * generators that choose tokens at random send it. Everywhere else a text ends at its NUL byte, so U+0000 is
  * refused there. */
-#include "serve/protocol/request_internal.h"
+#include "serve/protocol/body/body.h"
 
 static bool has_null(const json_t *value)
 {
@@ -62,7 +62,7 @@ static bool field_has_null(enum protocol protocol, const char *key, const json_t
 	return false;
 }
 
-bool request_null_characters(enum protocol protocol, const json_t *body, struct api_error *err)
+bool body_check_null_characters(enum protocol protocol, const json_t *body, struct api_error *err)
 {
 	const json_t *value;
 	const char *key;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Complete characters out of bytes that may end within one. */
-#ifndef SERVE_STREAM_CHARACTERS_H
-#define SERVE_STREAM_CHARACTERS_H
+#ifndef CORE_TEXT_CHARACTERS_H
+#define CORE_TEXT_CHARACTERS_H
 #include "core/text/text.h"
 
 /* Appends the complete characters of `partial` and `bytes`, and U+FFFD for invalid bytes; keeps the rest in

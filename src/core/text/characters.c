@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/stream/characters.h"
+#include "core/text/characters.h"
 
 static const char replacement[] = "\xef\xbf\xbd";
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/protocol/json_cost.h"
+#include "serve/protocol/body/json_cost.h"
 
 /* jansson 2.14 on 64 bits: an empty object has a table of eight buckets, an empty array eight places. A
  * member is an entry with its key and a value, an element of an array a place and a value. */
