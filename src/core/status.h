@@ -36,14 +36,14 @@
  * was only measured. */
 /* clang-format off */
 #define VERDICT_LIST(X)                                                     \
-	X(PASS, "pass", 0, 2, "checked, judged and within its limits")         \
-	X(MEASURED, "measured", 0, 1, "a valid figure that was not to be judged") \
+	X(PASS, "pass", 0, 2, "the result is correct, and the figure agrees with the reference") \
+	X(MEASURED, "measured", 0, 1, "a valid figure that assay does not judge") \
 	X(WARN, "warn", 0, 3, "a valid figure, but something needs attention")           \
 	X(FAIL, "fail", 1, 7, "the result is wrong, or the rate is too low")            \
-	X(UNKNOWN, "unknown", 2, 4, "a verdict was required, but assay has no reference to judge by, or the check could not run") \
-	X(SKIP, "skip", 0, 0, "not applicable to this machine, or not requested")      \
-	X(UNTRUSTED, "untrusted", 2, 5, "ran, but the figures are not valid")  \
-	X(ERROR, "error", 2, 6, "no answer; see the reason")
+	X(UNKNOWN, "unknown", 2, 4, "a verdict was required, but assay has no reference, or the check could not run") \
+	X(SKIP, "skip", 0, 0, "this machine cannot run the case, or it was not requested") \
+	X(UNTRUSTED, "untrusted", 2, 5, "the case ran, but its figures are not valid") \
+	X(ERROR, "error", 2, 6, "the case ended without a result; see the reason")
 /* clang-format on */
 
 /* Columns: name, text, meaning, what to do ("" = nothing). docs/reference/lists.md and the report print

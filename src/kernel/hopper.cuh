@@ -146,7 +146,6 @@ static __device__ __forceinline__ void tensor_load(uint32_t to, const void *map,
 }
 
 /* Priorities of lines in the L2, for the loads below. */
-#define L2_EVICT_FIRST 0x12f0000000000000
 #define L2_EVICT_LAST 0x14f0000000000000
 
 /* As tensor_load, with a priority in the L2. */

@@ -132,14 +132,13 @@ static enum status take_fp8(struct model *m, const bool *fp8, struct error *err)
 /* What tensor parallel does not divide yet. */
 static enum status check_split(const struct shape *s, const struct model_options *o, struct error *err)
 {
-	const char *why = o->inference				   ? "text generation"
-			  : o->shards.ranks > 1 && o->shards.stage ? "zero_stage"
-			  : o->storage.form != STORAGE_NUMBERS	   ? "load_in_4bit"
-			  : o->fp8				   ? "precision: fp8"
-			  : o->offload_states			   ? "offload: optimizer"
-			  : o->states.moments == MOMENTS_8BIT	   ? "optim: adamw_8bit"
-			  : o->states.master			   ? "master_weights other than fp32"
-								   : NULL;
+	const char *why = o->inference			       ? "text generation"
+			  : o->storage.form != STORAGE_NUMBERS ? "load_in_4bit"
+			  : o->fp8			       ? "precision: fp8"
+			  : o->offload_states		       ? "offload: optimizer"
+			  : o->states.moments == MOMENTS_8BIT  ? "moments in 8 bits"
+			  : o->states.master		       ? "master_weights other than fp32"
+							       : NULL;
 	const int64_t columns = s->heads / o->split.ranks * s->head_dim | s->ffn / o->split.ranks;
 
 	if (why)

@@ -10,6 +10,7 @@
 #include "model/decoder/split.h"
 #include "model/params.h"
 #include "model/storage/divided.h"
+#include "model/storage/lent.h"
 #include "model/storage/slots.h"
 #include "model/files/weights.h"
 
@@ -136,8 +137,8 @@ enum status model_merge(struct model *m, struct backend *back, struct error *err
 struct layer_fp8 {
 	struct mat n1, n2, h, gate_up; /* gate_up: of its gradient */
 };
-/* Matrices that a forward pass saves for backward. They are allocated for the batch and released by
- * arena_reset. */
+/* Matrices that a forward pass saves for backward. They are allocated for the batch, in back->arena unless
+ * the gradient lends its memory, and released by arena_reset. */
 struct saved {
 	enum recompute mode;
 	/* With FULL: the inputs of layers are in host memory (model/decoder/inputs.h). Set by the caller. */
@@ -146,6 +147,7 @@ struct saved {
 	struct mat *host;	   /* [layers]: the inputs in host memory, with offload */
 	struct layer_fp8 *fp8;	   /* [layers] */
 	struct mat out;		   /* output of the last layer */
+	struct lent lent;
 	struct mat dx; /* unless the pass is forward_only: gradient of `out`, then of each input */
 	/* The arena before the matrices that all layers share, before those of them that belong to the MLP,
 	 * and after all. The head uses the memory of the former, and attention's backward pass that of the

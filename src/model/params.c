@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include "model/tensor/matrix.h"
 #include "model/params.h"
@@ -210,6 +212,7 @@ enum status params_place(struct params *p, struct arena *a, struct arena *host, 
 	const enum dtype weight = whole ? dtype : DTYPE_BF16;
 	const struct mat flat = {.rows = 1, .cols = (int64_t)p->length, .dtype = weight};
 	struct arena *const states = host ? host : a;
+	struct mat lead = {.rows = 1, .cols = (int64_t)p->lead, .dtype = DTYPE_U8};
 	enum status st;
 
 	if (dtype != DTYPE_F32 && (!whole || p->format.moments))
@@ -233,6 +236,8 @@ enum status params_place(struct params *p, struct arena *a, struct arena *host, 
 		st = arena_mat(states, MEM_TRAINED, &p->rest, "lower halves of the trained parameters", err);
 	if (!st && p->live.rows)
 		st = arena_mat(a, MEM_TRAINED, &p->live, "live copy of the trained parameters", err);
+	if (!st && trained && p->lead)
+		st = arena_mat(a, MEM_SCRATCH, &lead, "memory of passes", err);
 	if (!st && trained)
 		st = arena_mat(a, MEM_GRADIENT, &p->grad, "gradient", err);
 	return st || !trained ? st : place_moments(p, states, dtype, err);
@@ -341,6 +346,18 @@ const struct param *params_find(const struct params *p, const char *name)
 		if (!strcmp(p->table[i].name, name))
 			return &p->table[i];
 	return NULL;
+}
+
+size_t params_layer_begin(const struct params *p, int64_t layer)
+{
+	char prefix[64];
+	size_t begin = p->length;
+
+	snprintf(prefix, sizeof(prefix), "model.layers.%" PRId64 ".", layer);
+	for (int i = 0; i < p->count; i++)
+		if (!strncmp(p->table[i].name, prefix, strlen(prefix)) && p->table[i].offset < begin)
+			begin = p->table[i].offset;
+	return begin;
 }
 
 struct mat params_view(const struct mat *flat, const struct param *param)

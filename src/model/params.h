@@ -61,6 +61,9 @@ struct params {
 	 * length). */
 	struct params_shards shards;
 	size_t *border; /* owned */
+	/* Set before params_place: bytes, a multiple of ARENA_ALIGN, that the arena has directly before the
+	 * gradient for passes (model/storage/lent.h). */
+	size_t lead;
 	/* [1, length], or the own range of what is divided. master and grad: F32 (F64 when a test compares
 	 * gradients with differences), or BF16. m and v: F32, F64, BF16, or U8. */
 	struct mat master, grad, m, v;
@@ -142,6 +145,8 @@ static inline uint16_t params_split(float f, int16_t *low)
 }
 /* Master weights of elements [first, first + count) in F32. They must be in host memory. */
 void params_master(const struct params *p, size_t first, size_t count, float *out);
+/* The first element of a layer's parameters; the vector's length if none of them is trained. */
+size_t params_layer_begin(const struct params *p, int64_t layer);
 /* NULL: there is no such parameter. */
 const struct param *params_find(const struct params *p, const char *name);
 /* One parameter's part of master, grad, m or v. Lent. */

@@ -67,6 +67,16 @@ ok "a smaller micro-batch is trained" expect 0 train small.yaml --out small --no
 "$assay" report small --format json > small.json
 as_much "and takes what was planned for it too" small.json
 
+# Full fine-tuning with one micro-batch a step. Activations use the gradient's memory.
+config whole.yaml 256 "max_steps: 2" "per_device_train_batch_size: 64" "full_finetuning: true"
+sed -i '/^lora/d' whole.yaml
+ok "everything is trained" expect 0 train whole.yaml --out whole --no-telemetry
+"$assay" report whole --format json > report.json
+"$assay" train whole/config.yaml --plan --json > plan.json
+ok "activations share memory with the gradient" eval '[ "$(figure shared_bytes plan.json)" -gt 0 ]'
+ok "the arena is as planned" as_planned arena_bytes arena_bytes
+as_much "and the process" report.json
+
 # 15 TB: more than this machine has.
 config large.yaml 16384 "max_steps: 1" "per_device_train_batch_size: 65536"
 ok "too little memory is said before anything is taken" expect 2 train large.yaml --out large

@@ -39,6 +39,19 @@ ok ".. and half of the time" is "$(figure communication_s)" "$(awk -v t="$time" 
 ok ".. and need 64 MiB more" [ "$(figure nccl)" = $(((24 * 12 + 64) * 1024 * 1024)) ]
 ok "the text says so" expect 0 train halves.yaml --plan --gpus 8
 ok ".. with the type" says 'in BF16; each rank sends' out
+# A step of one micro-batch on one GPU: activations lie in the gradient's memory.
+sed 's/global_batch_size: 16/global_batch_size: 4\n  per_device_train_batch_size: 4/' full.yaml > once.yaml
+sed 's/global_batch_size: 4/global_batch_size: 8/' once.yaml > twice.yaml
+ok "a step of two micro-batches" plan twice.yaml --gpus 1
+ok ".. shares no memory" eval '! says shared_bytes out'
+twice=$(figure arena_bytes)
+ok "a step of one micro-batch" plan once.yaml --gpus 1
+ok ".. does" eval '[ "$(figure shared_bytes)" -gt 0 ]'
+ok ".. and needs less, by that" [ "$(figure arena_bytes)" = $((twice - $(figure shared_bytes))) ]
+ok ".. unless two GPUs add their gradients" plan twice.yaml --gpus 2
+ok ".. which share none" eval '! says shared_bytes out'
+ok "the text has it too" expect 0 train once.yaml --plan --gpus 1
+ok ".. and says where they are" says "shared .* activations that lie in the gradient's memory until it is written; not added" out
 refused() { expect 64 train "$@" && says "$words" err; }
 refuse() { # WORDS ARGS..
 	words=$1

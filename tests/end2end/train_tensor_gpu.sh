@@ -40,6 +40,7 @@ CONFIG
 	for line; do echo "  $line" >> "$yaml"; done
 }
 losses() { grep '"type":"step"' "$1" | tr ',{' '\n\n' | sed -n 's/^"loss"://p'; }
+history() { tr ',{' '\n\n' < "$1" | sed -n 's/^ *"loss": *\([-0-9.e+]*\).*/\1/p' | head -n 4; }
 near() { paste one two | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > '"${1:-1e-3}"' * $1) bad = 1 } END { exit bad || NR != 4 }'; }
 ranked() { # RANKS WORDS..: as a launcher starts them; rank 0's words in out, those of all in err
 	ranks=$1
@@ -85,6 +86,25 @@ for kind in lora full; do
 	losses out > two
 	ok ".. with its losses" near 1e-5
 done
+# Meshes of tensor x shard: two copies of two GPUs each divide what the stage says.
+for kind in full lora; do
+	full=$([ $kind = full ] && echo yes || echo no)
+	history $kind.32.1/checkpoint-4/trainer_state.json > one
+	for stage in $([ $kind = full ] && echo 1 2 3 || echo 3); do
+		config $kind.zero.yaml 2 "precision: fp32" "zero_stage: $stage"
+		ranked 4 $kind.zero.yaml --out $kind.zero.$stage --json
+		ok "two copies of two GPUs each in stage $stage, $kind" codes '0 0 0 0'
+		losses out > two
+		ok ".. with the losses of one GPU" near 1e-5
+	done
+done
+full=yes
+history full.32.1/checkpoint-4/trainer_state.json > one
+config bf16.yaml 2 "zero_stage: 3" "recompute: cheap"
+ranked 4 bf16.yaml --out bf16 --json
+ok "in BF16 as well" codes '0 0 0 0'
+losses out > two
+ok ".. with losses near those of float32" near 1e-2
 # A run goes on with another number of GPUs that share a model.
 full=yes
 cp -r full.32.1 chain
@@ -93,8 +113,17 @@ sed -i '/"type":"end"/d; /"type":"close"/d' chain/journal.jsonl
 sed -i 's/tensor_parallel_size: .*/tensor_parallel_size: 2/' chain/config.yaml
 ranked 2 --resume chain --json
 ok "two GPUs go on with the run of one" eval 'codes "0 0" && says "resumes from .*chain/checkpoint-2" err'
-history() { tr ',{' '\n\n' < "$1" | sed -n 's/^ *"loss": *\([-0-9.e+]*\).*/\1/p' | head -n 4; }
 history full.32.1/checkpoint-4/trainer_state.json > one
 history chain/checkpoint-4/trainer_state.json > two
 ok ".. with its losses" near 1e-5
+# Every rank writes its shard of its parts, and another mesh goes on from them.
+cp -r full.zero.3 shards
+rm -rf shards/checkpoint-4 shards/model
+sed -i '/"type":"end"/d; /"type":"close"/d' shards/journal.jsonl
+sed -i 's/tensor_parallel_size: .*/tensor_parallel_size: 1/; s/zero_stage: .*/zero_stage: 2/' shards/config.yaml
+ok "each GPU's rank has written a shard" [ "$(find shards/checkpoint-2 -name 'optimizer-0000?-of-00004.bin' | wc -l)" = 4 ]
+ranked 2 --resume shards --json
+ok "two GPUs that share nothing go on" eval 'codes "0 0" && says "resumes from .*shards/checkpoint-2" err'
+history shards/checkpoint-4/trainer_state.json > two
+ok ".. with the losses of one" near 1e-5
 finish

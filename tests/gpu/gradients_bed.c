@@ -85,9 +85,11 @@ static enum status configure(struct config *config, const struct gradient_case *
 		snprintf(lora, sizeof(lora), "lora: {r: %d, alpha: %d}\n", c->rank, c->alpha);
 	snprintf(text, sizeof(text),
 		 "model: {path: /m}\n%sdata: {train: /t, max_seq_length: %lld}\n"
-		 "training: {device: %s, per_device_train_batch_size: 1, learning_rate: %g%s%s}\n",
-		 lora, (long long)tokens_of(c), way->cpu ? "cpu" : "gpu", c->rate > 0 ? c->rate : 1e-3,
-		 c->rank ? "" : ", full_finetuning: true", way->training ? way->training : "");
+		 "training: {device: %s, per_device_train_batch_size: 1, gradient_accumulation_steps: %d, "
+		 "learning_rate: %g%s%s}\n",
+		 lora, (long long)tokens_of(c), way->cpu ? "cpu" : "gpu", way->alone ? 2 : 1,
+		 c->rate > 0 ? c->rate : 1e-3, c->rank ? "" : ", full_finetuning: true",
+		 way->training ? way->training : "");
 	return config_parse(config, c->name, text, strlen(text), err);
 }
 
@@ -143,10 +145,11 @@ static enum status fill(struct gradient_bed *b, struct error *err)
 	return st ? st : model_loaded(b->s.model, back, err);
 }
 
-/* What is read before it was written shows. */
+/* Fills the memory of passes, which may be the gradient's, with NaN. So a read before the first write shows.
+ */
 static enum status poison(struct gradient_bed *b, struct error *err)
 {
-	const struct arena *a = &b->s.arena;
+	const struct arena *a = b->s.back.arena;
 	unsigned char *piece = malloc(POISON_PIECE);
 	enum status st = STATUS_OK;
 

@@ -70,7 +70,7 @@ static void forget(struct answer *a)
 }
 
 void answer_begin(struct answer *a, const struct stub_options *o, const struct request *r, const char *body,
-		  uint64_t number, uint64_t received_ns)
+		  uint64_t number, uint64_t received_ns, uint64_t begin_ns)
 {
 	forget(a);
 	a->options = o;
@@ -102,12 +102,12 @@ void answer_begin(struct answer *a, const struct stub_options *o, const struct r
 	case STUB_FAULT_HUGE:
 		a->plan.tokens = 1;
 		a->plan.at = 0;
-		start_tokens(a, received_ns);
+		start_tokens(a, begin_ns);
 		break;
 	default:
 		if (answer_fault_is(a, STUB_FAULT_SPLIT))
 			a->shape.letter = "\xC3\xA9"; /* e with acute: two bytes */
-		start_tokens(a, received_ns);
+		start_tokens(a, begin_ns);
 	}
 }
 

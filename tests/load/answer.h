@@ -56,9 +56,9 @@ struct answer {
 	const char *end; /* NULL: not yet */
 };
 
-/* The memory of a former answer in *a is used again. `body` lasts for this call. */
+/* The memory of a former answer in *a is used again. `body` lasts for this call. Tokens are due from `begin_ns` on. */
 void answer_begin(struct answer *a, const struct stub_options *o, const struct request *r, const char *body,
-		  uint64_t number, uint64_t received_ns);
+		  uint64_t number, uint64_t received_ns, uint64_t begin_ns);
 /* Adds the bytes that are due. */
 enum answer_next answer_step(struct answer *a, struct buf *out, uint64_t now_ns);
 /* The bytes of the last step are being sent now. */

@@ -34,6 +34,7 @@ static const char help[] =
 	"  --by-content        a request's jitter and fault follow from its body instead of its number\n"
 	"  --fault NAME:SHARE[:VALUE]  a share of the requests has this fault; may be repeated\n"
 	"  --burst N           N requests in a row share their fault (default 1)\n"
+	"  --rate-most N       N requests are begun in a second; others wait for their turn (default 0: no limit)\n"
 	"  --loading N         the first N requests get 503, as while a server loads its model\n"
 	"  --metrics WHOSE     names in /metrics: vllm (default), sglang, tgi, llamacpp, assay\n"
 	"  --model NAME        (default stub)\n"
@@ -134,11 +135,11 @@ static int read_model(struct stub_options *o, const char *name)
 	return 0;
 }
 
-enum option_number { NUM_PORT, NUM_THREADS, NUM_TTFT, NUM_ITL, NUM_ROLE, NUM_SEED, NUM_BURST, NUM_LOADING, NUM_END };
+enum option_number { NUM_PORT, NUM_THREADS, NUM_TTFT, NUM_ITL, NUM_ROLE, NUM_SEED, NUM_BURST, NUM_LOADING, NUM_RATE_MOST, NUM_END };
 
 static int read_number(struct stub_options *o, enum option_number which, const char *name, const char *text)
 {
-	static const double most[] = {65535, 64, 1e7, 1e7, 1e7, 9e15, 1e6, 1e6};
+	static const double most[] = {65535, 64, 1e7, 1e7, 1e7, 9e15, 1e6, 1e6, 1e6};
 	double x;
 
 	if (whole(text, most[which], &x) || (x < 1 && (which == NUM_THREADS || which == NUM_BURST)))
@@ -167,6 +168,9 @@ static int read_number(struct stub_options *o, enum option_number which, const c
 		break;
 	case NUM_LOADING:
 		o->loading = (uint64_t)x;
+		break;
+	case NUM_RATE_MOST:
+		o->rate_most = x;
 		break;
 	case NUM_END:
 		break;
@@ -225,6 +229,7 @@ int stub_options_read(struct stub_options *o, int argc, char **argv)
 		{"seed", 1, NULL, NUM_SEED},
 		{"burst", 1, NULL, NUM_BURST},
 		{"loading", 1, NULL, NUM_LOADING},
+		{"rate-most", 1, NULL, NUM_RATE_MOST},
 		{"fault", 1, NULL, 'f'},
 		{"jitter", 1, NULL, 'j'},
 		{"metrics", 1, NULL, 'm'},

@@ -60,6 +60,7 @@ struct stub_options {
 	enum stub_jitter jitter;
 	double jitter_size; /* uniform: half the width; lognormal: sigma of the logarithm */
 	uint64_t burst;	    /* so many requests in a row have the same fault */
+	double rate_most;   /* requests begun in a second; others wait for their turn; 0: no limit */
 	uint64_t loading;   /* the first so many requests get 503, as while a server loads its model */
 	bool by_content;    /* a request's fault and jitter follow from its body, not from its number */
 	double share[STUB_FAULT_COUNT], value[STUB_FAULT_COUNT];

@@ -194,6 +194,12 @@ ok "agrees" agrees
 ok "three" says '"cached_tokens":3}' body
 ok "cached tokens, more than the prompt has" fault cached:1:99 "$whole" 0 200
 ok "are all of them" says '"cached_tokens":5}' body
+up --rate-most 2
+post "$stream"
+post "$stream"
+down
+ok "at most two in a second: the second waits for its turn" awk -F'"first_due_ns":' '{ split($2, n, ","); due[NR] = n[1] } END { exit !(NR == 2 && due[2] - due[1] >= 5e8) }' truth
+
 up --fault refuse:1
 post "$stream"
 down

@@ -214,6 +214,19 @@ static bool refuse(struct worker *w, struct conn *c, const char *message)
 	return respond(w, c);
 }
 
+/* When the answer to a request that came at `at_ns` begins. */
+static uint64_t turn_ns(struct workers *all, uint64_t at_ns)
+{
+	uint64_t next = atomic_load(&all->next_turn_ns), begin;
+
+	if (!(all->options->rate_most > 0))
+		return at_ns;
+	do
+		begin = next > at_ns ? next : at_ns;
+	while (!atomic_compare_exchange_weak(&all->next_turn_ns, &next, begin + (uint64_t)(1e9 / all->options->rate_most)));
+	return begin;
+}
+
 static bool generate(struct worker *w, struct conn *c, const char *body, uint64_t at_ns)
 {
 	const char *message;
@@ -223,7 +236,8 @@ static bool generate(struct worker *w, struct conn *c, const char *body, uint64_
 		return refuse(w, c, message);
 	number = atomic_fetch_add(&w->all->next_request, 1);
 	counter_add(&w->counters, COUNTER_REQUESTS, 1);
-	answer_begin(&c->answer, w->options, &c->request, body, number, at_ns);
+	answer_begin(&c->answer, w->options, &c->request, body, number, at_ns,
+		     turn_ns(w->all, at_ns));
 	if (c->answer.plan.fault == STUB_FAULT_STALE && c->used) {
 		close_conn(w, c, false);
 		return false;

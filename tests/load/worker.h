@@ -11,6 +11,7 @@ struct worker;
 struct workers {
 	const struct stub_options *options;
 	_Atomic uint64_t next_request, next_connection;
+	_Atomic uint64_t next_turn_ns; /* when the next request may begin, if there is a most of them in a second */
 	int truth_fd; /* -1: none */
 	struct worker **worker;
 	unsigned count;

@@ -104,7 +104,7 @@ ok "two copies add packs along the tree" train 0 4 tree.yaml --out tree.a --json
 losses out > many
 ok ".. with the losses of one rank" near one many
 ok "again" train 0 4 tree.yaml --out tree.b
-ok ".. with the same bits" cmp tree.a/checkpoint-6/optimizer.bin tree.b/checkpoint-6/optimizer.bin
+ok ".. with the same bits" cmp <(cat tree.a/checkpoint-6/optimizer-0000?-of-00004.bin) <(cat tree.b/checkpoint-6/optimizer-0000?-of-00004.bin)
 packs=2 packing=true
 for kind in bf16; do
 	config moments.1.yaml 1 "optim: adamw_$kind"
@@ -178,9 +178,6 @@ full=yes
 ok "a number of ranks that is no multiple is refused" refuses 3 2 "tensor_parallel_size: 2 ranks share a model, so the number of ranks must be a multiple of 2, and it is 3"
 ok "one rank as well" refuses 1 2 "must be a multiple of 2, and it is 1"
 ok "a model that cannot be divided" refuses 3 3 "3 ranks cannot divide a model with 12 heads, 4 key-value heads and 160 features of the MLP; these can: 2, 4"
-for stage in 1 2 3; do
-	ok "zero_stage: $stage" refuses 2 2 "tensor_parallel_size: 2 is not supported with zero_stage" "zero_stage: $stage"
-done
 ok "precision: fp8" refuses 2 2 "tensor_parallel_size: 2 is not supported with precision: fp8" "precision: fp8"
 ok "offload: optimizer" refuses 2 2 "tensor_parallel_size: 2 is not supported with offload" "offload: optimizer"
 ok "communication_data_type: bf16" refuses 2 2 "tensor_parallel_size: 2 is not supported with communication_data_type" "communication_data_type: bf16"

@@ -154,6 +154,7 @@ if [ -z "$zero" ]; then
 	KINDS=${KINDS:-hang size type order weights lost late none}
 	dividing 3 3
 	dividing 4 2 "dp_shard_size: 2"
+	dividing 4 3 "tensor_parallel_size: 2"
 	ranks=$was zero='' more='' trials=$all
 	config short.yaml 8
 	config long.yaml 22

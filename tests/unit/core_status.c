@@ -54,7 +54,7 @@ static void test_status__every_row_says_what_it_means(void **state)
 	assert_string_equal(cause_action(CAUSE_POWER_BRAKE), "check power supplies and the brake signal");
 	assert_string_equal(status_text(STATUS_LOST), "the device went away");
 	assert_string_equal(ending_text(ENDING_DONE), "the worker reported its end");
-	assert_string_equal(verdict_text(VERDICT_ERROR), "no answer; see the reason");
+	assert_string_equal(verdict_text(VERDICT_ERROR), "the case ended without a result; see the reason");
 }
 
 static void test_status__only_fail_asks_for_one(void **state)

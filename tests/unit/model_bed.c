@@ -154,6 +154,7 @@ void bed_open(struct bed *b, const struct bed_options *options)
 			  &(struct model_options){.lora = options->full ? NULL : &b->lora,
 						  .full = options->full,
 						  .split = options->split,
+						  .shards = options->shards,
 						  .positions = 128},
 			  &err),
 	     &err);

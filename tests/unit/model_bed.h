@@ -24,8 +24,9 @@ struct bed_options {
 	const int *docs; /* lengths, 0 ends; NULL: 1, 2, 7, 3, 64, 2 */
 	int64_t head_chunk, mlp_tile;
 	int64_t heads, kv_heads, vocab, ffn; /* 0: 6, 2, 56, 40 */
-	int chunks;			/* of tensor parallel; 0: by size */
+	int chunks;			     /* of tensor parallel; 0: by size */
 	struct model_split split;	     /* a rank of tensor parallel; the test loads its parts */
+	struct model_shards shards;	     /* of ranks that divide the states; the test loads its range */
 };
 
 struct bed {

@@ -40,7 +40,8 @@ static void open_format(struct work *w, bool gpu, const struct format *f)
 	struct config c;
 
 	snprintf(training, sizeof(training),
-		 "full_finetuning: true, weight_decay: 0.1, deterministic: %s, optim: %s, master_weights: %s",
+		 "full_finetuning: true, gradient_accumulation_steps: 2, weight_decay: 0.1, deterministic: %s, "
+		 "optim: %s, master_weights: %s",
 		 gpu ? "true" : "false", f->optim, f->master); /* a CPU's would add packs along a tree */
 	configure(&c, gpu, "", training);
 	must(stepper_create(&w->s, &shape, &c, THREADS, &err), &err);

@@ -9,6 +9,7 @@
 #include "unit/model_bed.h"
 #include "unit/must.h"
 #include "unit/rank_threads.h"
+#include "unit/split_bed.h"
 
 enum { ALL = (1 << PEFT_TARGET_COUNT) - 1 };
 
@@ -65,11 +66,6 @@ static void run(struct ranks *all, bool forward_only)
 		must(all->rank[r].st, &all->rank[r].err);
 }
 
-static double number(const struct mat *m, int64_t row, int64_t col)
-{
-	return bed_get(m, (size_t)(row * m->ld + col));
-}
-
 /* The rank's parts of the numbers of one rank's model. */
 static void copy_files(const struct bed *one, struct bed *part)
 {
@@ -85,19 +81,11 @@ static void copy_files(const struct bed *one, struct bed *part)
 		for (int64_t row = 0; row < to[i].to.rows; row++)
 			for (int64_t col = 0; col < to[i].to.cols; col++)
 				bed_set(&to[i].to, (size_t)(row * to[i].to.ld + col),
-					number(&from[i].to, to[i].row + row, to[i].col + col));
+					split_number(&from[i].to, to[i].row + row, to[i].col + col));
 	free(from);
 	free(to);
 	free(from_names);
 	free(to_names);
-}
-
-static struct split_part part_of(const struct bed *b, int i)
-{
-	const struct param *whole = &b->model->whole->params.table[i];
-
-	return split_part_of(&b->model->split, &b->model->whole->shape, whole->name, whole->rows,
-			     whole->cols);
 }
 
 static void copy_params(const struct bed *one, struct bed *part)
@@ -105,7 +93,7 @@ static void copy_params(const struct bed *one, struct bed *part)
 	const struct params *p = &part->model->params;
 
 	for (int i = 0; i < p->count; i++) {
-		const struct split_part at = part_of(part, i);
+		const struct split_part at = split_place(part, i);
 		const struct mat from = params_view(&one->model->params.master, &one->model->params.table[i]);
 		const struct mat to = params_view(&p->master, &p->table[i]);
 
@@ -113,7 +101,7 @@ static void copy_params(const struct bed *one, struct bed *part)
 		for (int64_t row = 0; row < at.rows; row++)
 			for (int64_t col = 0; col < at.cols; col++)
 				bed_set(&to, (size_t)(row * to.ld + col),
-					number(&from, at.row + row, at.col + col));
+					split_number(&from, at.row + row, at.col + col));
 	}
 }
 
@@ -164,19 +152,20 @@ static double difference(const struct bed *one, const struct bed *part)
 	double worst = 0;
 
 	for (int i = 0; i < p->count; i++) {
-		const struct split_part at = part_of(part, i);
+		const struct split_part at = split_place(part, i);
 		const struct mat all = params_view(&one->model->params.grad, &one->model->params.table[i]);
 		const struct mat own = params_view(&p->grad, &p->table[i]);
 		double most = 0, apart = 0;
 
 		for (int64_t row = 0; row < all.rows; row++)
 			for (int64_t col = 0; col < all.cols; col++)
-				most = fmax(most, fabs(number(&all, row, col)));
+				most = fmax(most, fabs(split_number(&all, row, col)));
 		for (int64_t row = 0; row < own.rows; row++)
 			for (int64_t col = 0; col < own.cols; col++) {
 				const bool used = row < at.rows && col < at.cols;
-				const double expected = used ? number(&all, at.row + row, at.col + col) : 0;
-				const double d = fabs(number(&own, row, col) - expected);
+				const double expected =
+					used ? split_number(&all, at.row + row, at.col + col) : 0;
+				const double d = fabs(split_number(&own, row, col) - expected);
 
 				apart = d > apart || isnan(d) ? d : apart;
 			}
@@ -393,10 +382,11 @@ static void test_split__random_numbers_are_those_of_one_rank(void **state)
 		for (size_t i = 0; i < count; i++)
 			for (int64_t row = 0; row < own[i].to.rows; row++)
 				for (int64_t col = 0; col < own[i].to.cols; col++)
-					assert_true(number(&own[i].to, row, col) ==
-						    number(&whole[i].to, own[i].row + row, own[i].col + col));
+					assert_true(split_number(&own[i].to, row, col) ==
+						    split_number(&whole[i].to, own[i].row + row,
+								 own[i].col + col));
 		for (int i = 0; i < part.model->params.count; i++) {
-			const struct split_part at = part_of(&part, i);
+			const struct split_part at = split_place(&part, i);
 			const struct mat all =
 				params_view(&one.model->params.master, &one.model->params.table[i]);
 			const struct mat mine =
@@ -404,8 +394,8 @@ static void test_split__random_numbers_are_those_of_one_rank(void **state)
 
 			for (int64_t row = 0; row < at.rows; row++)
 				for (int64_t col = 0; col < at.cols; col++)
-					assert_true(number(&mine, row, col) ==
-						    number(&all, at.row + row, at.col + col));
+					assert_true(split_number(&mine, row, col) ==
+						    split_number(&all, at.row + row, at.col + col));
 		}
 		free(whole);
 		free(own);
@@ -430,7 +420,7 @@ static void test_split__the_norm_counts_each_tensor_once(void **state)
 		o.split = (struct model_split){.rank = r, .ranks = 4};
 		bed_open(&part, &o);
 		for (int i = 0; i < part.model->params.count; i++) {
-			const struct split_part at = part_of(&part, i);
+			const struct split_part at = split_place(&part, i);
 
 			sum += part.model->params.table[i].elsewhere ? 0 : (size_t)(at.rows * at.cols);
 		}
@@ -469,11 +459,8 @@ static void test_split__what_cannot_be_divided_is_refused(void **state)
 	o.inference = true;
 	refused(&s, &o, STATUS_UNSUPPORTED, "text generation");
 	o.inference = false;
-	o.shards = (struct model_shards){.ranks = 2, .stage = 3};
-	refused(&s, &o, STATUS_UNSUPPORTED, "zero_stage");
-	o.shards = (struct model_shards){0};
 	o.states.moments = MOMENTS_8BIT;
-	refused(&s, &o, STATUS_UNSUPPORTED, "adamw_8bit");
+	refused(&s, &o, STATUS_UNSUPPORTED, "moments in 8 bits");
 	o.states.moments = MOMENTS_F32;
 	o.states.master = MASTER_SPLIT;
 	refused(&s, &o, STATUS_UNSUPPORTED, "master_weights");

@@ -27,8 +27,9 @@ static inline enum status open_run(struct work *w, const struct variant *v, bool
 	shape.vocab = 128;
 	snprintf(text, sizeof(text),
 		 "model: {path: /m%s}\n%s\ndata: {train: /t, max_seq_length: %d}\n"
-		 "training: {device: %s, per_device_train_batch_size: %d, learning_rate: 1e-2, graphs: false%s%s%s}\n",
-		 v->model, *v->what == 'l' ? v->what : "", LENGTH, v->gpu ? "gpu" : "cpu", ROWS / LENGTH,
+		 "training: {device: %s, per_device_train_batch_size: %d, gradient_accumulation_steps: %d, learning_rate: 1e-2, "
+		 "graphs: false%s%s%s}\n",
+		 v->model, *v->what == 'l' ? v->what : "", LENGTH, v->gpu ? "gpu" : "cpu", ROWS / LENGTH, MICROS,
 		 v->gpu ? ", deterministic: true" : "", v->training, offload ? v->offload : v->plain);
 	*w = (struct work){0};
 	st = config_parse(&c, "t", text, strlen(text), err);

@@ -357,7 +357,7 @@ static void a_plan_that_does_not_fit_names_the_setting(void **state)
 		 {"training: optim: adamw_8bit (", "host memory"}},
 		{"recompute: offload, full_finetuning: true, per_device_train_batch_size: 64", 2000000000000, 10000000000,
 		 {"training: recompute: full (", "host memory"}},
-		{"recompute: full, full_finetuning: true, per_device_train_batch_size: 64", 200000000000, 2000000000000,
+		{"recompute: full, full_finetuning: true, per_device_train_batch_size: 64, gradient_accumulation_steps: 2", 200000000000, 2000000000000,
 		 {"training: recompute: offload (", "GPU memory"}},
 	};
 

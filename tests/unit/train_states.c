@@ -119,7 +119,8 @@ static void a_resumed_run_is_the_uninterrupted_one(void **state)
 		double loss[10], norm;
 
 		assert_non_null(mkdtemp(folder));
-		snprintf(training, sizeof(training), "full_finetuning: %s, optim: %s", i % 2 ? "false" : "true",
+		snprintf(training, sizeof(training),
+			 "full_finetuning: %s, gradient_accumulation_steps: 2, optim: %s", i % 2 ? "false" : "true",
 			 optim[i / 2]);
 		configure(&c, lora[i % 2], training);
 		begin(&whole, &c);
@@ -160,7 +161,8 @@ static void other_states_are_refused(void **state)
 			struct text note = {0};
 			struct error err = {0};
 
-			snprintf(training, sizeof(training), "full_finetuning: true, optim: %s", optim[to % 3]);
+			snprintf(training, sizeof(training), "full_finetuning: true, gradient_accumulation_steps: 2, optim: %s",
+				 optim[to % 3]);
 			configure(&c, "", training);
 			begin(&s, &c);
 			if (to == from) {

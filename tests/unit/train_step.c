@@ -61,7 +61,8 @@ static void accumulation_of_an_adapter(void **state)
 static void accumulation_of_everything(void **state)
 {
 	(void)state;
-	accumulation_changes_nothing("", "full_finetuning: true, gradient_checkpointing: true");
+	accumulation_changes_nothing("", "full_finetuning: true, gradient_checkpointing: true, "
+					 "gradient_accumulation_steps: 8");
 }
 
 /* Documents [first, last) in micro-batches of `each`, the last of them smaller where they don't divide. */

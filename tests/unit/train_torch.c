@@ -88,10 +88,10 @@ static void configure(struct bed *b, bool lora)
 	}
 	snprintf(text, sizeof(text),
 		 "model: {path: %s%s}\n%sdata: {train: /rows, max_seq_length: %d}\n"
-		 "training: {per_device_train_batch_size: %d, max_steps: %d, learning_rate: 1e-3, "
+		 "training: {per_device_train_batch_size: %d, gradient_accumulation_steps: %d, max_steps: %d, learning_rate: 1e-3, "
 		 "lr_scheduler_type: constant, weight_decay: 0.01, adam_beta1: 0.9, adam_beta2: 0.999, "
 		 "adam_epsilon: 1e-8, max_grad_norm: 1, full_finetuning: %s}\n",
-		 b->dir, b->settings, part, LENGTH, ROWS / LENGTH, STEPS, lora ? "false" : "true");
+		 b->dir, b->settings, part, LENGTH, ROWS / LENGTH, MICROS, STEPS, lora ? "false" : "true");
 	must(config_parse(&b->config, "as torch", text, strlen(text), &err), &err);
 	must(schedule_of(&b->schedule, &b->config.training, STEPS, &err), &err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every row of the catalogue is read from a machine of fakes. What cannot be read is absent, with its reason.
- */
+/* Every row of the catalogue is read from a machine of fakes. A value that cannot be read is absent, with its
+ * reason. */
 #include "reader_bed.h"
 
 #include <math.h>

@@ -147,20 +147,16 @@ static void add_serving(struct text *out)
 {
 	static const char *const types[] = {"counter", "gauge", "histogram"}; /* enum metric_type */
 
-	text_addf(
-		out,
-		"# Serving\n"
-		"\n"
-		"This page is %s.\n"
-		"The options of `assay serve` are in [Commands](commands.md).\n"
-		"\n"
-		"## Metrics\n"
-		"\n"
-		"`GET /metrics` prints them for Prometheus, with the label `model_name`. The third column is the "
-		"second name under which a metric is printed too.\n"
-		"\n"
-		"| metric | type | name in vLLM | unit | meaning |\n|---|---|---|---|---|\n",
-		generated);
+	text_addf(out,
+		  "# Serving\n\n"
+		  "This page is %s.\n"
+		  "The options of `assay serve` are in [Commands](commands.md).\n\n"
+		  "## Metrics\n\n"
+		  "`GET /metrics` prints these metrics for Prometheus, with the label `model_name`. If the "
+		  "third column has a name, the server prints the metric under this name too.\n\n"
+		  "| metric | type | name in vLLM | unit | meaning |\n"
+		  "|---|---|---|---|---|\n",
+		  generated);
 	for (int i = 0; i < METRIC_COUNT; i++) {
 		const struct metric_row *row = metric_row((enum metric)i);
 

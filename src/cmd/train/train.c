@@ -334,12 +334,13 @@ static enum status check_start(struct training *t, struct error *err)
 		t->config.place.ranks = t->o->gpus * (t->o->nodes ? t->o->nodes : 1);
 	if (!st && !t->o->resume)
 		st = mesh_of(&mesh, &t->config, err);
-	if (!st && t->config.training.zero_stage && t->config.place.ranks < 2)
+	if (!st && t->config.training.zero_stage && mesh_copies(&t->config) < 2)
 		log_warn(
 			t->c->log, LOG_TOPIC_RUN,
-			"training: zero_stage: %u has no effect on one rank, which holds all weights, gradients and "
+			"training: zero_stage: %u has no effect on one %s, which holds all weights, gradients and "
 			"moments",
-			t->config.training.zero_stage);
+			t->config.training.zero_stage,
+			t->config.training.tensor_parallel_size > 1 ? "copy of the model" : "rank");
 	st = train_ranks_agree(t, "the configuration", st, err);
 	if (!st)
 		st = train_ranks_agree(t, "equal configurations", train_ranks_compare_config(t, err), err);

@@ -108,11 +108,6 @@ static __device__ __forceinline__ float best_value(uint64_t best)
 	return of_ordered((uint32_t)(best >> 32));
 }
 
-static __device__ __forceinline__ int is_finite(float v)
-{
-	return (__float_as_uint(v) & 0x7f800000u) != 0x7f800000u;
-}
-
 static __device__ __forceinline__ uint64_t warp_best(uint64_t v)
 {
 	for (unsigned offset = 16; offset; offset /= 2) {

@@ -24,6 +24,17 @@ void cost_adamw(struct backend *back, const struct adamw_part *p)
 		cost_touch(back, changed[i], 2);
 }
 
+void cost_add(struct op_cost *to, const struct op_cost *more)
+{
+	to->flop += more->flop;
+	to->again += more->again;
+	to->bytes += more->bytes;
+	to->gemm_flop += more->gemm_flop;
+	to->gemm_s += more->gemm_s;
+	to->in_bytes += more->in_bytes;
+	to->out_bytes += more->out_bytes;
+}
+
 void cost_gemm(struct backend *back, const struct gemm *g)
 {
 	int64_t k = g->trans_a ? g->a.rows : g->a.cols;

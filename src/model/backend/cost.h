@@ -7,6 +7,7 @@
 #define MODEL_BACKEND_COST_H
 #include "model/backend/ops.h"
 
+void cost_add(struct op_cost *to, const struct op_cost *more);
 void cost_gemm(struct backend *back, const struct gemm *g);
 /* Pairs that the causal mask keeps: counted once forward, and 2.5 times backward (P is recomputed). */
 void cost_attention(struct backend *back, const struct attention *at, const struct batch *b, bool backward);

@@ -16,7 +16,7 @@ enum status saved_create(struct saved *saved, const struct model *m, enum recomp
 	if (!saved->layer || !saved->fp8 || !saved->host)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for a table of layers");
-	return STATUS_OK;
+	return lent_create(&saved->lent, &m->params, m->shape.layers, err);
 }
 
 void saved_release(struct saved *saved)
@@ -24,6 +24,7 @@ void saved_release(struct saved *saved)
 	free(saved->layer);
 	free(saved->fp8);
 	free(saved->host);
+	lent_release(&saved->lent);
 	*saved = (struct saved){0};
 }
 
@@ -212,32 +213,63 @@ static bool is_of_own_rows(const struct field *f)
 	       f->at == offsetof(struct layer_saved, x2) || f->at == offsetof(struct layer_saved, rstd2);
 }
 
-/* A matrix that is not saved exists once, shared by all layers. */
-static enum status place_field(const struct pass *p, const struct field *f, bool kept, struct error *err)
+/* Where saved matrices are. */
+static struct arena *saved_arena(const struct pass *p)
+{
+	return p->saved->lent.saved ? p->saved->lent.saved : p->back->arena;
+}
+
+/* One layer's matrix. If it is not saved, all layers share that of the first one. */
+static enum status place_field(const struct pass *p, const struct field *f, bool kept, int64_t layer,
+			       struct error *err)
 {
 	struct backend *back = p->back;
 	const int64_t rows =
 		is_of_own_rows(f) ? split_rows(&p->model->split, p->batch->tokens).count : p->batch->tokens;
-	struct mat m = {
-		.rows = f->cols ? rows : 0,
-		.cols = f->cols,
-		.dtype = f->stat ? back->stat : back->dtype,
-	};
+	struct mat *m = field_of(&p->saved->layer[layer], f);
 	enum status st = STATUS_OK;
 
-	if (f->cols && !kept && is_tiled(f))
-		m.rows = p->saved->mlp_rows;
-	if (back->kind == BACKEND_GPU && f->at == offsetof(struct layer_saved, lse))
-		m.rows *= ATTENTION_LSE_ROOM;
-	for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++) {
-		m.cols = f->cols + tail_of(p->model, f->at);
-		if (p->saved->offload && f->at == offsetof(struct layer_saved, x))
-			st = inputs_place(p, layer, &m, err);
-		else if (f->cols && (kept || layer == 0))
-			st = arena_mat(back->arena, kept ? MEM_SAVED : MEM_SCRATCH, &m, f->name, err);
-		m.cols = f->cols;
-		*field_of(&p->saved->layer[layer], f) = m;
+	if (!kept && layer) {
+		*m = *field_of(&p->saved->layer[0], f);
+		return STATUS_OK;
 	}
+	*m = (struct mat){
+		.rows = f->cols ? rows : 0,
+		.cols = f->cols + tail_of(p->model, f->at),
+		.dtype = f->stat ? back->stat : back->dtype,
+	};
+	if (f->cols && !kept && is_tiled(f))
+		m->rows = p->saved->mlp_rows;
+	if (back->kind == BACKEND_GPU && f->at == offsetof(struct layer_saved, lse))
+		m->rows *= ATTENTION_LSE_ROOM;
+	if (p->saved->offload && f->at == offsetof(struct layer_saved, x))
+		st = inputs_place(p, layer, saved_arena(p), m, err);
+	else if (f->cols)
+		st = arena_mat(kept ? saved_arena(p) : back->arena, kept ? MEM_SAVED : MEM_SCRATCH, m,
+			       f->name, err);
+	m->cols = f->cols;
+	return st;
+}
+
+/* What a layer saves lies together. */
+static enum status place_kept(const struct pass *p, const struct field field[SAVED_FIELDS], int64_t layer,
+			      struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (int i = 0; !st && i < SAVED_FIELDS; i++)
+		if (is_kept(p, &field[i]))
+			st = place_field(p, &field[i], true, layer, err);
+	p->saved->lent.end[layer + 1] = saved_arena(p)->used;
+	return st;
+}
+
+static enum status place_shared(const struct pass *p, const struct field *f, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++)
+		st = place_field(p, f, false, layer, err);
 	return st;
 }
 
@@ -251,7 +283,8 @@ static enum status place_ends(const struct pass *p, struct error *err)
 	enum status st;
 
 	saved->out = (struct mat){.rows = rows, .cols = hidden, .dtype = p->back->dtype};
-	st = arena_mat(p->back->arena, MEM_SAVED, &saved->out, "output of the layers", err);
+	st = arena_mat(saved_arena(p), MEM_SAVED, &saved->out, "output of the layers", err);
+	saved->lent.end[saved->lent.layers + 1] = saved_arena(p)->used;
 	saved->dx = (struct mat){.rows = p->forward_only ? 0 : rows,
 				 .cols = hidden + (o > down ? o : down),
 				 .dtype = p->back->dtype};
@@ -284,13 +317,13 @@ static enum status place_saved(const struct pass *p, struct error *err)
 {
 	struct field field[SAVED_FIELDS];
 	struct saved *saved = p->saved;
+	const int64_t layers = p->model->shape.layers;
 	enum status st = STATUS_OK;
 
 	fields_of(p->model, saved->mode, field);
 	saved->mlp_rows = mlp_rows(p);
-	for (int i = 0; !st && i < SAVED_FIELDS; i++)
-		if (is_kept(p, &field[i]))
-			st = place_field(p, &field[i], true, err);
+	for (int64_t layer = 0; !st && layer < layers; layer++)
+		st = place_kept(p, field, layer, err);
 	if (!st)
 		st = place_ends(p, err);
 	saved->shared = arena_mark(p->back->arena);
@@ -298,9 +331,9 @@ static enum status place_saved(const struct pass *p, struct error *err)
 		saved->mlp = arena_mark(p->back->arena);
 		for (int i = 0; !st && i < SAVED_FIELDS; i++)
 			if (!is_kept(p, &field[i]) && is_of_mlp(&field[i]) == of_mlp)
-				st = place_field(p, &field[i], false, err);
+				st = place_shared(p, &field[i], err);
 	}
-	for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++)
+	for (int64_t layer = 0; !st && layer < layers; layer++)
 		place_tails(p->model, &saved->layer[layer]);
 	if (!st)
 		st = place_fp8_copies(p, err);
@@ -496,6 +529,8 @@ static enum status layers_backward(void *arg, struct error *err)
 		if (!st)
 			st = inputs_backward(p, i, err);
 		if (!st)
+			st = lent_return(p, i, err);
+		if (!st)
 			st = layer_backward(&run, &p->model->layer[i], &p->saved->layer[i], r->dx,
 					    input_wanted, err);
 		if (!st)
@@ -507,6 +542,8 @@ static enum status layers_backward(void *arg, struct error *err)
 		if (!st && p->layer_done)
 			st = p->layer_done(p->layer_done_arg, i, err);
 	}
+	if (!st)
+		st = lent_return(p, -1, err);
 	if (!st && p->model->embed.grad.rows && split_is(&p->model->split))
 		st = embed_split_bwd(p, r->dx, err);
 	else if (!st && p->model->embed.grad.rows)
@@ -529,13 +566,17 @@ enum status model_backward(const struct pass *p, float grad_scale, double *loss_
 	struct span_run run;
 	enum status st;
 
-	if (!p->batch->targets)
-		return divided_empty_backward(p->model, p->back, err);
+	if (!p->batch->targets) {
+		st = lent_return_all(p, err);
+		return st ? st : divided_empty_backward(p->model, p->back, err);
+	}
 	if (!dx.rows)
 		return error_set(err, STATUS_BUG, "a backward pass after one that is forward only");
 	st = divided_begin(p->model, p->back, err);
 	if (!st)
 		st = p->back->ops->zero(p->back, dx, err);
+	if (!st)
+		st = lent_return(p, p->model->shape.layers, err);
 	if (!st)
 		st = head_backward(p, grad_scale, dx, loss_sum, err);
 	run = span_run_of(p);

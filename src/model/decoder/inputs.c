@@ -30,13 +30,14 @@ static bool is_moved(const struct pass *p, int64_t layer)
 	       layer >= model_lowest_trained(p->model);
 }
 
-enum status inputs_place(const struct pass *p, int64_t layer, struct mat *x, struct error *err)
+enum status inputs_place(const struct pass *p, int64_t layer, struct arena *slots, struct mat *x,
+			 struct error *err)
 {
 	enum status st = STATUS_OK;
 
 	p->saved->host[layer] = (struct mat){0};
 	if (layer < LANE_SLOTS)
-		st = arena_mat(p->back->arena, MEM_SAVED, x, "slot for the input of a layer", err);
+		st = arena_mat(slots, MEM_SAVED, x, "slot for the input of a layer", err);
 	else
 		*x = p->saved->layer[layer - LANE_SLOTS].x;
 	if (st || !is_moved(p, layer))

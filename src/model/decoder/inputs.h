@@ -9,9 +9,10 @@
 #define MODEL_DECODER_INPUTS_H
 #include "model/model.h"
 
-/* Allocates a layer's place in host memory and, for the first layers, the slots. Sets x->data and x->ld, of
- * which rows, cols and dtype are given. To be called for every layer, in ascending order. */
-enum status inputs_place(const struct pass *p, int64_t layer, struct mat *x, struct error *err);
+/* Allocates a layer's place in host memory and, for the first layers, the slots in `slots`. Sets x->data and
+ * x->ld, of which rows, cols and dtype are given. To be called for every layer, in ascending order. */
+enum status inputs_place(const struct pass *p, int64_t layer, struct arena *slots, struct mat *x,
+			 struct error *err);
 /* Before the forward work of a layer: copies its input out, and waits for the slot of its output. */
 enum status inputs_forward(const struct pass *p, int64_t layer, struct error *err);
 /* Before the backward work of a layer: waits for its input, and begins to copy the one of the layer below. */

@@ -68,6 +68,22 @@ static enum status load_resident(const struct model *m, struct backend *back, co
 	return st;
 }
 
+/* Tensor parallel: rows of embedding and head beyond the vocabulary. */
+static enum status zero_rest(const struct model *m, struct backend *back, struct error *err)
+{
+	const struct weight *ends[] = {&m->embed, &m->head};
+	enum status st = STATUS_OK;
+
+	for (size_t i = 0; m->whole && i < sizeof(ends) / sizeof(ends[0]) && !st; i++) {
+		const struct mat to = ends[i]->master.rows ? ends[i]->master : ends[i]->w;
+		const int64_t used = split_vocabulary(&m->split, m->whole->shape.vocab).count;
+
+		if (to.rows > used)
+			st = back->ops->zero(back, mat_rows(&to, used, to.rows - used), err);
+	}
+	return st;
+}
+
 /* The gradient's memory holds one layer at a time, of which the rank keeps its range. */
 static enum status load_divided(struct model *m, struct backend *back, const struct model_source *from,
 				struct error *err)
@@ -76,6 +92,8 @@ static enum status load_divided(struct model *m, struct backend *back, const str
 
 	for (int64_t layer = ENDS; layer < m->shape.layers && !st; layer++) {
 		st = load_resident(m, back, from, layer, err);
+		if (!st && layer == ENDS)
+			st = zero_rest(m, back, err);
 		if (!st)
 			st = divided_loaded(m, back, layer, err);
 	}
@@ -214,22 +232,6 @@ static enum status load_layer(const struct model *m, struct backend *back, const
 	return st;
 }
 
-/* Rows of embedding and head beyond the vocabulary. */
-static enum status zero_rest(const struct model *m, struct backend *back, struct error *err)
-{
-	const int64_t used = split_vocabulary(&m->split, m->whole->shape.vocab).count;
-	const struct weight *ends[] = {&m->embed, &m->head};
-	enum status st = STATUS_OK;
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]) && !st; i++) {
-		const struct mat to = ends[i]->master.rows ? ends[i]->master : ends[i]->w;
-
-		if (to.rows > used)
-			st = back->ops->zero(back, mat_rows(&to, used, to.rows - used), err);
-	}
-	return st;
-}
-
 enum status model_load(struct model *m, struct backend *back, const struct model_source *from,
 		       struct error *err)
 {
@@ -237,7 +239,7 @@ enum status model_load(struct model *m, struct backend *back, const struct model
 		(m->params.shards.master && m->divided.gradient) || (m->divided.base && !m->slots.count);
 	enum status st = by_layer ? load_divided(m, back, from, err) : load_resident(m, back, from, ALL, err);
 
-	if (!st && m->whole)
+	if (!st && !by_layer)
 		st = zero_rest(m, back, err);
 	for (int64_t i = 0; !st && i < m->shape.layers; i++) {
 		st = load_layer(m, back, from, i, err);

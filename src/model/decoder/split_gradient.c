@@ -3,7 +3,9 @@
  * Gradients of tensors that several ranks of tensor parallel hold. These are norms, A of q, k, v, gate and
  * up, and B of o and down. If there are fewer key-value heads than ranks, these are shared too. Each rank has
  * a partial sum. The pieces are copied to a room, where each has the size of the whole tensor, added in one
- * collective, and copied back.
+ * collective, and copied back. If copies of the model divide the gradient (ZeRO), each rank adds what its own
+ * range has of these tensors. The ranks that share a copy have equal tables of parameters, so they have equal
+ * ranges.
  */
 #include "model/decoder/split.h"
 #include "model/model.h"
@@ -17,19 +19,22 @@ struct piece {
 	size_t place, room;   /* in the whole tensor; elements of that */
 };
 
-/* False: no other rank holds the tensor. The own part is one range of the whole one: it is copied, or rows,
- * or columns of a vector. */
+/* False: no other rank holds the tensor, or the own range of the gradient has nothing of it. The own part is
+ * one range of the whole one: it is copied, or rows, or columns of a vector. */
 static bool piece_of(const struct model *m, int i, struct piece *out)
 {
 	const struct param *p = &m->params.table[i], *whole = &m->whole->params.table[i];
 	const struct split_part part =
 		split_part_of(&m->split, &m->whole->shape, p->name, whole->rows, whole->cols);
+	const size_t begin = params_begin(&m->params), end = params_end(&m->params),
+		     last = p->offset + (size_t)(p->rows * p->cols);
+	const size_t first = p->offset > begin ? p->offset : begin, until = last < end ? last : end;
 
-	*out = (struct piece){.offset = p->offset,
-			      .count = (size_t)(p->rows * p->cols),
-			      .place = (size_t)(part.row * whole->cols + part.col),
+	*out = (struct piece){.offset = first,
+			      .count = first < until ? until - first : 0,
+			      .place = (size_t)(part.row * whole->cols + part.col) + first - p->offset,
 			      .room = (size_t)(whole->rows * whole->cols)};
-	return part.sharers > 1;
+	return part.sharers > 1 && out->count;
 }
 
 size_t split_room(const struct model *m)
@@ -69,7 +74,7 @@ static enum status copy(struct model *m, struct backend *back, int first, int la
 
 		if (!piece_of(m, i, &one))
 			continue;
-		grad = cut(&m->params.grad, one.offset, one.count);
+		grad = params_cut(&m->params, &m->params.grad, one.offset, one.count);
 		room = cut(&m->shared_grad, *used + one.place, one.count);
 		st = back->ops->convert(back, there ? grad : room, there ? room : grad, err);
 		*used += one.room;

@@ -109,17 +109,6 @@ static void capture(struct backend *back, const struct layer_work *span, struct 
 	arena_reset(back->arena, &mark);
 }
 
-static void add_cost(struct op_cost *to, const struct op_cost *more)
-{
-	to->flop += more->flop;
-	to->again += more->again;
-	to->bytes += more->bytes;
-	to->gemm_flop += more->gemm_flop;
-	to->gemm_s += more->gemm_s;
-	to->in_bytes += more->in_bytes;
-	to->out_bytes += more->out_bytes;
-}
-
 enum status gpu_layer_graph(struct backend *back, const struct layer_work *span, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
@@ -150,7 +139,7 @@ enum status gpu_layer_graph(struct backend *back, const struct layer_work *span,
 		capture(back, span, k);
 	if (!k->graph)
 		return span->run(span->arg, err);
-	add_cost(&back->cost, &k->cost);
+	cost_add(&back->cost, &k->cost);
 	return gpu_graph_launch(k->graph, g->stream, err);
 }
 

@@ -406,6 +406,11 @@ uint64_t divided_state(const struct divided *d)
 		       : 0;
 }
 
+void divided_drop(struct divided *d)
+{
+	d->held[0] = d->held[1] = -1;
+}
+
 enum status divided_gather(struct model *m, struct backend *back, struct error *err)
 {
 	struct divided *d = &m->divided;
@@ -413,7 +418,7 @@ enum status divided_gather(struct model *m, struct backend *back, struct error *
 
 	if (!d->weights)
 		return STATUS_OK;
-	d->held[0] = d->held[1] = -1;
+	divided_drop(d);
 	st = gather_part(m, back, d->layers, err);
 	if (!st)
 		st = gather_part(m, back, d->layers + 1, err);

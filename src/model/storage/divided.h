@@ -68,6 +68,8 @@ enum status divided_layer(struct model *m, struct backend *back, int64_t layer, 
 enum status divided_layer_done(struct model *m, struct backend *back, int64_t layer, struct error *err);
 enum status divided_end(struct model *m, struct backend *back, struct error *err);
 
+/* Forgets what the slots hold, so that passes gather it again. */
+void divided_drop(struct divided *d);
 /* A number for the layers in the slots, which later passes do not gather again; below (layers + 1) squared.
  * It is the same on all ranks. */
 uint64_t divided_state(const struct divided *d);

@@ -148,6 +148,8 @@ enum status checkpoint_write_part(const struct checkpoint_source *c, json_t **re
 	const struct checkpoint_part *p = c->part;
 	enum status st = shard_write(report, p->folder, p->shard, p->rank, p->ranks, err);
 
+	if (!st && p->parts)
+		json_object_set_new(*report, "part", json_integer((json_int_t)p->parts->rank));
 	if (!st && !p->rank)
 		st = write_rest(p->folder, c, err);
 	return st ? st : file_sync_folder(p->folder, err);
@@ -156,7 +158,8 @@ enum status checkpoint_write_part(const struct checkpoint_source *c, json_t **re
 enum status checkpoint_join(const struct checkpoint_source *c, const json_t *reports, struct error *err)
 {
 	json_t *manifest = NULL;
-	enum status st = manifest_join(&manifest, c->part->folder, c->step, c->params, reports, err);
+	enum status st =
+		manifest_join(&manifest, c->part->folder, c->step, c->params, c->part->parts, reports, err);
 
 	if (!st)
 		st = seal(c->part->folder, manifest, err);

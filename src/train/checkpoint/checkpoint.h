@@ -12,12 +12,15 @@
 #include <limits.h>
 #include "core/text/text.h"
 #include "model/params.h"
+#include "train/checkpoint/parts.h"
 #include "train/checkpoint/shard.h"
 
 /* What one of several ranks writes. */
 struct checkpoint_part {
 	unsigned rank, ranks;
 	const struct shard *shard;
+	const struct checkpoint_parts
+		*parts;	    /* the shard is one of parts of tensors; NULL: of whole tensors */
 	const char *folder; /* made by rank 0 (checkpoint_folder) */
 };
 
@@ -47,7 +50,8 @@ enum status checkpoint_write(const struct checkpoint_source *c, struct error *er
  * no other process uses. */
 enum status checkpoint_folder(char out[PATH_MAX + 64], const char *run, uint64_t step, const char *attempt,
 			      struct error *err);
-/* Writes this rank's shard (*report: see shard_write), and on rank 0 the state and further files. */
+/* Writes this rank's shard (*report: see shard_write; with parts of tensors also the number of the "part"),
+ * and on rank 0 the state and further files. */
 enum status checkpoint_write_part(const struct checkpoint_source *c, json_t **report, struct error *err);
 /* Rank 0, once all ranks have written: checks the shards, and makes the folder a checkpoint. `reports`: an
  * array by rank. After an error the earlier checkpoint stands, and the folder is removed. */
@@ -82,6 +86,9 @@ enum status checkpoint_load(const struct checkpoint_found *f, struct params *p, 
 /* The same for a range of the vector; *p needs only the table and the types of its states. */
 enum status checkpoint_load_shard(const struct checkpoint_found *f, const struct params *p,
 				  const struct shard *s, struct error *err);
+/* The same for a range of the vector of this rank's parts of tensors. */
+enum status checkpoint_load_part(const struct checkpoint_found *f, const struct checkpoint_parts *parts,
+				 const struct shard *s, struct error *err);
 /* Master weights of elements [first, first + count) of a parameter in F32. *p needs only the table and the
  * types of its states. */
 enum status checkpoint_weights(const struct checkpoint_found *f, const struct params *p,
@@ -101,8 +108,8 @@ enum status checkpoint_state(const struct checkpoint_found *f, json_t **state, s
 struct checkpoint_writer;
 enum status checkpoint_writer_create(struct checkpoint_writer **w, unsigned keep, struct error *err);
 /* Starts to write and returns. It first waits for an unfinished previous checkpoint and returns its error.
- * `best`: the step that is never removed. c->params and c->part->shard are lent until the end of writing; the
- * rest is copied. With c->part, checkpoint_writer_join must follow. */
+ * `best`: the step that is never removed. c->params, c->part->shard and c->part->parts are lent until the end
+ * of writing; the rest is copied. With c->part, checkpoint_writer_join must follow. */
 enum status checkpoint_writer_begin(struct checkpoint_writer *w, const struct checkpoint_source *c,
 				    uint64_t best, struct error *err);
 /* Whether the thread has nothing left to write. Does not wait. */

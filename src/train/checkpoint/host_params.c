@@ -84,9 +84,15 @@ static bool is_complete(bool gpu, const struct host_part *part)
 	return part ? part->first && (gpu || part->adapter) : gpu;
 }
 
+/* Whether no rank has complete states. */
+static bool is_divided(const struct params *p, const struct host_part *part)
+{
+	return p->border || (part && part->tensors);
+}
+
 uint64_t host_params_bytes(const struct params *p, bool gpu, const struct host_part *part)
 {
-	if (p->border)
+	if (is_divided(p, part))
 		return part ? shard_bytes(p, part->begin, part->end) + adapter_bytes(p, part)
 			    : collected_bytes(p);
 	if (is_complete(gpu, part))
@@ -141,8 +147,10 @@ enum status host_params_create(struct host_params *m, const struct params *p, co
 	const bool gpu = back->kind == BACKEND_GPU;
 	const uint64_t bytes = host_params_bytes(p, gpu, part);
 
-	*m = (struct host_params){
-		.params = *p, .taken = *p, .divided = p->border && part, .collected = p->border && !part};
+	*m = (struct host_params){.params = *p,
+				  .taken = *p,
+				  .divided = is_divided(p, part) && part,
+				  .collected = p->border && !part};
 	m->copies = (gpu && p->length) || part || m->collected;
 	m->lent = !m->copies || p->offloaded;
 	m->takes_all = !m->divided && (!part || (part->first && part->adapter));

@@ -12,6 +12,7 @@ struct host_part {
 	size_t begin, end; /* its range of the flat vector */
 	bool first;	   /* rank 0, which exports the result, and reads a checkpoint for all ranks */
 	bool adapter;	   /* an adapter is trained, which rank 0 adds to each checkpoint */
+	bool tensors;	   /* of parts of tensors, so no rank has complete states */
 };
 
 struct host_params {
@@ -26,8 +27,8 @@ struct host_params {
 	bool lent;	/* the optimizer changes some of them in place: no copies, or offloaded states */
 	bool takes_all; /* it copies complete states, not only the shard */
 	void *memory;	/* owned memory of the copies; NULL: none */
-	/* Ranks divide the states (ZeRO), and each writes its shard. The complete states have no memory,
-	 * except an adapter's master weights on rank 0. */
+	/* Ranks divide the states (ZeRO) or the tensors, and each writes its shard. The complete states have
+	 * no memory, except an adapter's master weights on rank 0. */
 	bool divided;
 	/* Ranks divide the states, and rank 0 writes them. It has copies of complete ones, which
 	 * train/run/divided.c fills. The functions below that copy have no effect. */

@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "core/file/file.h"
 #include "model/tensor/dtype.h"
+#include "train/checkpoint/manifest_parts.h"
 
 enum { MANIFEST_MAX = 64 << 20, STEP_MAX_BITS = 53, RANK_MAX = 1 << 20, LOOKS = 30, LOOK_NS = 100000000 };
 
@@ -96,7 +97,7 @@ static enum status put_together(json_t **out, int schema, const char *dir, uint6
 	if (schema != CHECKPOINT_SCHEMA) {
 		json_object_set_new(*out, "moments", json_string(moments_name(p->format.moments)));
 		json_object_set_new(*out, "master_weights", json_string(master_name(p->format.master)));
-		json_object_set_new(*out, "states", states_json(p, schema == CHECKPOINT_SCHEMA_SHARDS));
+		json_object_set_new(*out, "states", states_json(p, schema >= CHECKPOINT_SCHEMA_SHARDS));
 	}
 	return STATUS_OK;
 }
@@ -172,9 +173,12 @@ static enum status await_size(const json_t *shard, const char *dir, struct error
 static int by_begin(const void *a, const void *b)
 {
 	const json_t *x = *(const json_t *const *)a, *y = *(const json_t *const *)b;
-	const long long begin = number(x, "begin") - number(y, "begin"),
+	const long long part = number(x, "part") - number(y, "part"),
+			begin = number(x, "begin") - number(y, "begin"),
 			count = number(x, "count") - number(y, "count");
 
+	if (part)
+		return (part > 0) - (part < 0);
 	return begin ? (begin > 0) - (begin < 0) : (count > 0) - (count < 0);
 }
 
@@ -199,44 +203,62 @@ static enum status take_report(json_t *shards, json_t *files, const char *dir, c
 	return st;
 }
 
-/* Takes the shards from the ranks' reports: they must divide the vector. Ranks of several shard groups report
- * in another order than that of their ranges. */
-static enum status take_reports(json_t *shards, json_t *files, const char *dir, const struct params *p,
-				const json_t *reports, struct error *err)
+/* Takes the shards of one part, of `length` elements. *at: the first of them in the sorted list. */
+static enum status take_part(json_t *shards, json_t *files, const char *dir, const json_t *const *sorted,
+			     size_t count, size_t *at, size_t length, struct error *err)
 {
-	const size_t count = json_array_size(reports);
-	const json_t **sorted = calloc(count + 1, sizeof(*sorted));
+	const long long part = *at < count ? number(sorted[*at], "part") : 0;
 	long long end = 0;
+	enum status st = STATUS_OK;
+
+	for (; *at < count && number(sorted[*at], "part") == part && !st; ++*at) {
+		st = take_report(shards, files, dir, sorted[*at], end, err);
+		end = number(sorted[*at], "begin") + number(sorted[*at], "count");
+	}
+	if (st || (uint64_t)end == length)
+		return st;
+	return error_set(err, STATUS_BAD_INPUT, "%s: the ranks wrote %lld of %zu elements", dir, end, length);
+}
+
+/* Takes the shards from the ranks' reports: they must divide the vector, or that of each part. Ranks of
+ * several shard groups report in another order than that of their ranges. */
+static enum status take_reports(json_t *shards, json_t *files, const char *dir, const struct params *p,
+				const struct checkpoint_parts *parts, const json_t *reports,
+				struct error *err)
+{
+	const size_t count = json_array_size(reports), length = parts ? parts->local.length : p->length;
+	const json_t **sorted = calloc(count + 1, sizeof(*sorted));
+	size_t at = 0;
 	enum status st = sorted ? STATUS_OK : error_errno(err, ENOMEM, "%s", dir);
 
 	for (size_t i = 0; i < count && !st; i++)
 		sorted[i] = json_array_get(reports, i);
 	if (!st)
 		qsort(sorted, count, sizeof(*sorted), by_begin);
-	for (size_t i = 0; i < count && !st; i++) {
-		st = take_report(shards, files, dir, sorted[i], end, err);
-		end = number(sorted[i], "begin") + number(sorted[i], "count");
-	}
+	for (unsigned part = 0; part < (parts ? parts->ranks : 1) && !st; part++)
+		st = take_part(shards, files, dir, sorted, count, &at, length, err);
 	free(sorted);
-	if (st || (uint64_t)end == p->length)
-		return st;
-	return error_set(err, STATUS_BAD_INPUT, "%s: the ranks wrote %lld of %zu elements", dir, end,
-			 p->length);
+	return st;
 }
 
 enum status manifest_join(json_t **out, const char *dir, uint64_t step, const struct params *p,
-			  const json_t *reports, struct error *err)
+			  const struct checkpoint_parts *parts, const json_t *reports, struct error *err)
 {
 	json_t *files = json_object(), *shards = json_array();
-	enum status st = take_reports(shards, files, dir, p, reports, err);
+	enum status st = take_reports(shards, files, dir, p, parts, reports, err);
 
 	*out = NULL;
 	if (!st)
 		st = add_files(files, dir, err);
-	if (!st)
-		return put_together(out, CHECKPOINT_SCHEMA_SHARDS, dir, step, p, shards, files, err);
-	json_decref(files);
-	json_decref(shards);
+	if (st) {
+		json_decref(files);
+		json_decref(shards);
+		return st;
+	}
+	st = put_together(out, parts ? CHECKPOINT_SCHEMA_PARTS : CHECKPOINT_SCHEMA_SHARDS, dir, step,
+			  parts ? &parts->whole : p, shards, files, err);
+	if (!st && parts && json_object_set_new(*out, "parts", manifest_parts_json(parts)))
+		st = error_errno(err, ENOMEM, "%s", dir);
 	return st;
 }
 
@@ -297,9 +319,9 @@ static enum status check_parameters(const json_t *list, json_int_t length, const
 	return STATUS_OK;
 }
 
-/* Checks that the shards cover the vector in order, without gap or overlap. */
-static enum status check_shards(const json_t *list, const json_t *files, json_int_t length, const char *path,
-				struct error *err)
+/* Checks that the shards of a part cover its vector in order, without gap or overlap. */
+static enum status check_shards_of(const json_t *list, const json_t *files, json_int_t part,
+				   json_int_t length, const char *path, struct error *err)
 {
 	json_int_t end = 0;
 	const json_t *one;
@@ -310,6 +332,8 @@ static enum status check_shards(const json_t *list, const json_t *files, json_in
 		const char *file = json_string_value(json_object_get(one, "file"));
 		json_int_t begin, count;
 
+		if (number(one, "part") != part)
+			continue;
 		if (!file || !json_object_get(files, file) || !whole(one, "begin", &begin) ||
 		    !whole(one, "count", &count) || begin != end || count > length - begin)
 			return bad(path, "its shards do not cover the vector exactly", err);
@@ -318,7 +342,29 @@ static enum status check_shards(const json_t *list, const json_t *files, json_in
 	return end == length ? STATUS_OK : bad(path, "its shards do not cover the vector exactly", err);
 }
 
-/* Checks the form of the states of schemas 2 and 3. checkpoint_load checks that the parameters lie within
+/* The same of each part, without parts of the vector. */
+static enum status check_shards(const json_t *j, const json_t *files, bool parts, const char *path,
+				struct error *err)
+{
+	const json_t *list = json_object_get(j, "shards"), *one;
+	const size_t count = manifest_parts_count(j);
+	enum status st = STATUS_OK;
+	json_int_t part;
+	size_t i;
+
+	json_array_foreach((json_t *)list, i, one)
+	{
+		if (parts ? !whole(one, "part", &part) || (uint64_t)part >= count
+			  : json_object_get(one, "part") != NULL)
+			return bad(path, "a shard is of no part, or of one that is not listed", err);
+	}
+	for (i = 0; i < count && !st; i++)
+		st = check_shards_of(list, files, (json_int_t)i, (json_int_t)manifest_part_length(j, i), path,
+				     err);
+	return st;
+}
+
+/* Checks the form of the states of schemas 2 to 4. checkpoint_load checks that the parameters lie within
  * them.
  */
 static enum status check_states(const json_t *j, json_int_t length, bool shards, const char *path,
@@ -366,21 +412,22 @@ static const json_t *part_of(const json_t *shard, const char *name)
 	return NULL;
 }
 
-/* Checks that the shards' parts of a state have its number of elements and lie within their files. */
-static enum status check_parts(const json_t *shards, const json_t *state, const char *path, struct error *err)
+/* Checks that the shards of a part of tensors (0 if there are none) have `whole_count` elements of a state,
+ * which lie within their files. */
+static enum status check_parts(const json_t *shards, const json_t *state, json_int_t of,
+			       json_int_t whole_count, const char *path, struct error *err)
 {
 	const json_t *shard;
-	json_int_t sum = 0, count, offset, bytes, whole_count;
+	json_int_t sum = 0, count, offset, bytes;
 	enum dtype dtype;
 	size_t i;
 
 	dtype_of_word(&dtype, json_string_value(json_object_get(state, "dtype")));
-	whole(state, "count", &whole_count);
 	json_array_foreach((json_t *)shards, i, shard)
 	{
 		const json_t *part = part_of(shard, json_string_value(json_object_get(state, "name")));
 
-		if (!part)
+		if (!part || number(shard, "part") != of)
 			continue;
 		if (!whole(part, "count", &count) || !whole(part, "offset", &offset) ||
 		    !whole(shard, "bytes", &bytes) || count > whole_count || offset > bytes ||
@@ -393,7 +440,7 @@ static enum status check_parts(const json_t *shards, const json_t *state, const 
 	return sum == whole_count ? STATUS_OK : bad(path, "its shards do not cover a state exactly", err);
 }
 
-static enum status check_all_parts(const json_t *j, const char *path, struct error *err)
+static enum status check_all_parts(const json_t *j, bool parts, const char *path, struct error *err)
 {
 	const json_t *one, *shards = json_object_get(j, "shards");
 	json_int_t rank, bytes;
@@ -407,8 +454,11 @@ static enum status check_all_parts(const json_t *j, const char *path, struct err
 	}
 	json_array_foreach(json_object_get(j, "states"), i, one)
 	{
-		if (!st)
-			st = check_parts(shards, one, path, err);
+		if (!parts && !st)
+			st = check_parts(shards, one, 0, (json_int_t)number(one, "count"), path, err);
+		for (size_t part = 0; parts && part < manifest_parts_count(j) && !st; part++)
+			st = check_parts(shards, one, (json_int_t)part,
+					 (json_int_t)manifest_part_length(j, part), path, err);
 	}
 	return st;
 }
@@ -434,12 +484,12 @@ bool manifest_state(struct manifest_state *out, const json_t *manifest, enum par
 	return false;
 }
 
-/* Schema 1: each shard has its part of master, m and v. Schema 2: the only shard has the states. Schema 3:
- * each shard lists its parts. */
+/* Schema 1: each shard has its part of master, m and v. Schema 2: the only shard has the states. Schemas 3
+ * and 4: each shard lists its parts. */
 static void take_piece(struct manifest_piece *piece, const json_t *manifest, const json_t *shard,
 		       enum params_state which)
 {
-	const bool shards = number(manifest, "schema") == CHECKPOINT_SCHEMA_SHARDS,
+	const bool shards = number(manifest, "schema") >= CHECKPOINT_SCHEMA_SHARDS,
 		   states = json_object_get(manifest, "states") != NULL;
 	const json_t *part = part_of(shards ? shard : manifest, params_state_name(which));
 
@@ -451,12 +501,14 @@ static void take_piece(struct manifest_piece *piece, const json_t *manifest, con
 
 bool manifest_next(struct manifest_piece *piece, const json_t *manifest, enum params_state which)
 {
-	const json_t *shard = json_array_get(json_object_get(manifest, "shards"), piece->next);
+	const json_t *shard;
 
-	if (!shard)
-		return false;
+	do {
+		shard = json_array_get(json_object_get(manifest, "shards"), piece->next++);
+		if (!shard)
+			return false;
+	} while ((size_t)number(shard, "part") != piece->part);
 	piece->first += piece->count;
-	piece->next++;
 	take_piece(piece, manifest, shard, which);
 	return true;
 }
@@ -481,13 +533,14 @@ enum status manifest_parse(json_t **out, const char *path, const char *text, siz
 	json_t *j = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why),
 	       *files = json_object_get(j, "files");
 	json_int_t schema, step, length = 0;
+	bool parts;
 	enum status st;
 
 	*out = NULL;
 	if (!j)
 		return error_set(err, STATUS_BAD_INPUT, "%s: not JSON: %s at byte %d", path, why.text,
 				 why.position);
-	if (!whole(j, "schema", &schema) || schema < CHECKPOINT_SCHEMA || schema > CHECKPOINT_SCHEMA_SHARDS)
+	if (!whole(j, "schema", &schema) || schema < CHECKPOINT_SCHEMA || schema > CHECKPOINT_SCHEMA_PARTS)
 		st = bad(path, "unknown checkpoint schema", err);
 	else if (!whole(j, "step", &step) || !whole(j, "length", &length))
 		st = bad(path, "it has no step or no length", err);
@@ -495,14 +548,19 @@ enum status manifest_parse(json_t **out, const char *path, const char *text, siz
 		st = check_files(files, path, err);
 	if (!st)
 		st = check_parameters(json_object_get(j, "parameters"), length, path, err);
+	parts = schema == CHECKPOINT_SCHEMA_PARTS;
+	if (!st && parts)
+		st = manifest_parts_check(j, path, err);
+	else if (!st && json_object_get(j, "parts"))
+		st = bad(path, "its schema has no parts", err);
 	if (!st)
-		st = check_shards(json_object_get(j, "shards"), files, length, path, err);
+		st = check_shards(j, files, parts, path, err);
 	if (!st && schema != CHECKPOINT_SCHEMA)
-		st = check_states(j, length, schema == CHECKPOINT_SCHEMA_SHARDS, path, err);
+		st = check_states(j, length, schema >= CHECKPOINT_SCHEMA_SHARDS, path, err);
 	else if (!st && json_object_get(j, "states"))
 		st = bad(path, "its schema has no states", err);
-	if (!st && schema == CHECKPOINT_SCHEMA_SHARDS)
-		st = check_all_parts(j, path, err);
+	if (!st && schema >= CHECKPOINT_SCHEMA_SHARDS)
+		st = check_all_parts(j, parts, path, err);
 	if (st)
 		json_decref(j);
 	else

@@ -10,6 +10,7 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/manifest.h"
 #include "train/checkpoint/names.h"
+#include "train/checkpoint/read_states.h"
 
 enum { STATE_MAX = 256 << 20 };
 
@@ -102,60 +103,20 @@ enum status checkpoint_find(struct checkpoint_found *f, const char *run, struct 
 		     : error_set(err, STATUS_UNAVAILABLE, "%s: there is no intact checkpoint", run);
 }
 
-static enum status read_at(const char *path, json_int_t offset, size_t size, void *out, struct error *err)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t done = 0;
-	ssize_t got = 1;
+#define NOT_FOUND SIZE_MAX
 
-	if (fd < 0)
-		return error_errno(err, errno, "cannot open %s", path);
-	while (done < size && got > 0) { /* one call reads at most 2 GiB */
-		got = pread(fd, (char *)out + done, size - done, (off_t)offset + (off_t)done);
-		done += got > 0 ? (size_t)got : 0;
-		if (got < 0 && errno == EINTR)
-			got = 1;
-	}
-	close(fd);
-	return done == size
-		       ? STATUS_OK
-		       : error_set(err, STATUS_BAD_INPUT, "%s: it is shorter than its manifest says", path);
-}
-
-/* Reads elements [begin, begin + count) of a state, from the shards that contain them. */
-static enum status read_range(const struct checkpoint_found *f, enum dtype dtype, enum params_state which,
-			      uint64_t begin, uint64_t count, uint8_t *out, struct error *err)
-{
-	const uint64_t size = dtype_bytes(dtype, 1);
-	struct manifest_piece piece = {0};
-
-	while (manifest_next(&piece, f->manifest, which)) {
-		const uint64_t end = piece.first + piece.count,
-			       from = begin > piece.first ? begin : piece.first,
-			       to = begin + count < end ? begin + count : end;
-		char path[PATH_MAX + 400];
-		enum status st;
-
-		if (from >= to)
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", f->path, piece.file);
-		st = read_at(path, (json_int_t)(piece.offset + (from - piece.first) * size),
-			     (size_t)((to - from) * size), out + (from - begin) * size, err);
-		if (st)
-			return st;
-	}
-	return STATUS_OK;
-}
-
-static const json_t *find_parameter(const json_t *list, const char *name)
+/* The number of a parameter in the manifest's list. */
+static size_t find_parameter(const json_t *list, const char *name)
 {
 	const json_t *one;
 	size_t i;
 
-	json_array_foreach(
-		(json_t *)list, i,
-		one) if (!strcmp(json_string_value(json_object_get(one, "name")), name)) return one;
-	return NULL;
+	json_array_foreach((json_t *)list, i, one)
+	{
+		if (!strcmp(json_string_value(json_object_get(one, "name")), name))
+			return i;
+	}
+	return NOT_FOUND;
 }
 
 /* Part of the flat vector that is read: of each state, its first element there. */
@@ -184,9 +145,15 @@ static enum status find_state(const struct checkpoint_found *f, const json_t *en
 			 params_state_name(which), param->name);
 }
 
-/* Reads what the target has of one state of one parameter. `entry` has its place in the checkpoint. */
-static enum status load_state(const struct checkpoint_found *f, const json_t *entry,
-			      const struct param *param, const struct params *p, const struct target *t,
+static const json_t *parameters_of(const struct checkpoint_found *f)
+{
+	return json_object_get(f->manifest, "parameters");
+}
+
+/* Reads what the target has of one state of one parameter. `place`: that of the parameter in the whole one.
+ */
+static enum status load_state(const struct checkpoint_found *f, const struct param *param,
+			      const struct split_part *place, const struct params *p, const struct target *t,
 			      enum params_state which, struct error *err)
 {
 	const struct params_range own = params_range(p, param, which);
@@ -194,13 +161,18 @@ static enum status load_state(const struct checkpoint_found *f, const json_t *en
 	const size_t begin = t->first[which], end = begin + (size_t)(m->rows * m->cols),
 		     from = own.first > begin ? own.first : begin,
 		     to = own.first + own.count < end ? own.first + own.count : end;
+	const size_t index = find_parameter(parameters_of(f), param->name);
+	const struct state_source source = {f, which, m->dtype};
+	uint8_t *out = (uint8_t *)m->data + (from < to ? dtype_bytes(m->dtype, from - begin) : 0);
 	uint64_t first;
-	enum status st = find_state(f, entry, param, p, which, &first, err);
+	enum status st;
 
-	if (st || from >= to)
-		return st;
-	return read_range(f, m->dtype, which, first + (from - own.first), to - from,
-			  (uint8_t *)m->data + dtype_bytes(m->dtype, from - begin), err);
+	if (from >= to)
+		return STATUS_OK;
+	if (which < PARAMS_STATE_m_scale)
+		return read_states_tensor(&source, index, place, from - own.first, to - from, out, err);
+	st = find_state(f, json_array_get(parameters_of(f), index), param, p, which, &first, err);
+	return st ? st : read_states_range(&source, 0, first + (from - own.first), to - from, out, err);
 }
 
 static enum status check_one(const struct checkpoint_found *f, const json_t *entry, const struct param *param,
@@ -220,13 +192,14 @@ static enum status check_one(const struct checkpoint_found *f, const json_t *ent
 	return st;
 }
 
-static enum status load_one(const struct checkpoint_found *f, const json_t *entry, const struct param *param,
-			    const struct params *p, const struct target *t, struct error *err)
+static enum status load_one(const struct checkpoint_found *f, const struct param *param,
+			    const struct split_part *place, const struct params *p, const struct target *t,
+			    struct error *err)
 {
 	enum status st = STATUS_OK;
 
 	for (int i = 0; i < PARAMS_STATE_COUNT && !st; i++)
-		st = load_state(f, entry, param, p, t, (enum params_state)i, err);
+		st = load_state(f, param, place, p, t, (enum params_state)i, err);
 	return st;
 }
 
@@ -244,11 +217,6 @@ static enum status check_format(const struct checkpoint_found *f, const struct p
 		f->path, moments, master, moments_name(p->format.moments), master_name(p->format.master));
 }
 
-static const json_t *parameters_of(const struct checkpoint_found *f)
-{
-	return json_object_get(f->manifest, "parameters");
-}
-
 enum status checkpoint_fits(const struct checkpoint_found *f, const struct params *p, struct error *err)
 {
 	const json_t *list = parameters_of(f);
@@ -259,12 +227,14 @@ enum status checkpoint_fits(const struct checkpoint_found *f, const struct param
 				 f->path, json_array_size(list), p->count);
 	st = check_format(f, p, err);
 	for (int i = 0; i < p->count && !st; i++)
-		st = check_one(f, find_parameter(list, p->table[i].name), &p->table[i], p, err);
+		st = check_one(f, json_array_get(list, find_parameter(list, p->table[i].name)), &p->table[i],
+			       p, err);
 	return st;
 }
 
-enum status checkpoint_load_shard(const struct checkpoint_found *f, const struct params *p,
-				  const struct shard *s, struct error *err)
+/* `parts` NULL: *p has the whole tensors. */
+static enum status load(const struct checkpoint_found *f, const struct params *p,
+			const struct checkpoint_parts *parts, const struct shard *s, struct error *err)
 {
 	struct target t = {.begin = s->begin, .end = s->end};
 	enum status st;
@@ -273,14 +243,28 @@ enum status checkpoint_load_shard(const struct checkpoint_found *f, const struct
 		t.state[i] = s->state[i];
 		t.first[i] = params_part(p, s->begin, s->end, (enum params_state)i).first;
 	}
-	st = checkpoint_fits(f, p, err);
+	st = checkpoint_fits(f, parts ? &parts->whole : p, err);
 	for (int i = 0; i < p->count && !st; i++) {
 		const struct param *one = &p->table[i];
+		const struct split_part whole = {.rows = one->rows, .cols = one->cols};
 
 		if (one->offset < t.end && one->offset + (size_t)(one->rows * one->cols) > t.begin)
-			st = load_one(f, find_parameter(parameters_of(f), one->name), one, p, &t, err);
+			st = load_one(f, one, parts ? checkpoint_parts_place(parts, parts->rank, i) : &whole,
+				      p, &t, err);
 	}
 	return st;
+}
+
+enum status checkpoint_load_shard(const struct checkpoint_found *f, const struct params *p,
+				  const struct shard *s, struct error *err)
+{
+	return load(f, p, NULL, s, err);
+}
+
+enum status checkpoint_load_part(const struct checkpoint_found *f, const struct checkpoint_parts *parts,
+				 const struct shard *s, struct error *err)
+{
+	return load(f, &parts->local, parts, s, err);
 }
 
 enum status checkpoint_load(const struct checkpoint_found *f, struct params *p, struct error *err)
@@ -301,18 +285,16 @@ static enum status read_weights(const struct checkpoint_found *f, const struct p
 				struct error *err)
 {
 	static const enum params_state halves[] = {PARAMS_STATE_master, PARAMS_STATE_rest};
-	const json_t *entry = find_parameter(parameters_of(f), param->name);
-	enum status st = check_one(f, entry, param, p, err);
+	const struct split_part whole = {.rows = param->rows, .cols = param->cols};
+	const size_t index = find_parameter(parameters_of(f), param->name);
+	enum status st = check_one(f, json_array_get(parameters_of(f), index), param, p, err);
 
 	for (int i = 0; i < 2 && !st; i++) {
 		struct mat *m = params_state(out, halves[i]);
-		uint64_t at;
+		const struct state_source source = {f, halves[i], m->dtype};
 
-		if (!m->rows)
-			continue;
-		st = find_state(f, entry, param, p, halves[i], &at, err);
-		if (!st)
-			st = read_range(f, m->dtype, halves[i], at + first, count, m->data, err);
+		if (m->rows)
+			st = read_states_tensor(&source, index, &whole, first, count, m->data, err);
 	}
 	return st;
 }

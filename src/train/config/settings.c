@@ -96,7 +96,8 @@ static const struct opt training_rows[] = {
 	ROW(per_device_eval_batch_size, .preset = "1", .min = 1, .max = 65536,
 	    .help = "sequences per micro-batch during evaluation"),
 	ROW(gradient_accumulation_steps, .preset = "1", .min = 1, .max = 65536,
-	    .help = "micro-batches per optimizer step on each rank"),
+	    .help = "micro-batches per optimizer step on each rank. With 1, full fine-tuning of a model with an "
+		    "untied head needs less memory on one rank, because activations use the gradient's memory"),
 	ROW(global_batch_size, .preset = "0", .min = 0, .max = 1e9,
 	    .help = "sequences per step of all ranks together. assay then sets gradient_accumulation_steps "
 		    "accordingly. 0: the number follows from the other settings and the number of ranks"),
@@ -193,11 +194,12 @@ static const struct opt training_rows[] = {
 	ROW(dp_shard_size, .no_key = true, .preset = "0", .min = 0, .max = 4096,
 	    .help = "with zero_stage: number of ranks in a group that divides the data (hybrid sharding, HSDP). "
 		    "Each group holds a whole copy, so only sums of gradients pass between groups. Usually the "
-		    "number of GPUs of a node. 0: all ranks form one group"),
+		    "number of GPUs of a node. With tensor_parallel_size, it counts copies of the model. 0: all "
+		    "ranks form one group"),
 	ROW(tensor_parallel_size, .no_key = true, .preset = "1", .min = 1, .max = 64,
 	    .help = "number of ranks that share one copy of the model. Each rank computes its own heads, "
 		    "features and part of the vocabulary. The number of all ranks must be a multiple of this "
-		    "number. Not together with zero_stage"),
+		    "number. With zero_stage, the copies divide each rank's part of the model"),
 };
 #undef ROW
 

@@ -76,6 +76,16 @@ static void set_rank(struct config *c, uint64_t rank)
 	c->lora.r = (uint32_t)rank;
 }
 
+/* Whether the plan fits with a setting of that value. */
+static bool fits(const struct config *c, const struct memory_fit *f, void (*set)(struct config *, uint64_t),
+		 uint64_t value)
+{
+	struct config trial = *c; /* a shallow copy; nothing to release */
+
+	set(&trial, value);
+	return bytes_of(&trial, f) <= memory_fit_room(f);
+}
+
 /* Returns the index of the largest of `count` ascending values that fits, or 0 if none fits. Memory grows
  * with every setting, so bisection finds it. */
 static uint64_t largest(const struct config *c, const struct memory_fit *f,
@@ -84,11 +94,9 @@ static uint64_t largest(const struct config *c, const struct memory_fit *f,
 	uint64_t low = 0, high = count;
 
 	while (high - low > 1) {
-		struct config trial = *c; /* a shallow copy; nothing to release */
 		uint64_t middle = low + (high - low) / 2;
 
-		set(&trial, values ? values[middle] : middle + 1);
-		if (bytes_of(&trial, f) <= memory_fit_room(f))
+		if (fits(c, f, set, values ? values[middle] : middle + 1))
 			low = middle;
 		else
 			high = middle;
@@ -107,7 +115,8 @@ static size_t divisors(uint64_t *out, uint64_t rows, uint64_t limit)
 	return count;
 }
 
-/* The largest micro-batch below `limit` that fits. */
+/* The largest micro-batch below `limit` that fits. The last one may be the whole step. It is tried first,
+ * because the gradient then lends memory (train/step/lending.h), and it may need less than smaller ones. */
 static uint64_t find_batch(const struct config *c, const struct memory_fit *f, uint64_t limit)
 {
 	uint64_t sizes[2048]; /* no number up to 2^32 has more divisors than 1536 */
@@ -116,6 +125,8 @@ static uint64_t find_batch(const struct config *c, const struct memory_fit *f, u
 					c->training.gradient_accumulation_steps,
 				limit);
 
+	if (count && fits(c, f, set_batch, sizes[count - 1]))
+		return sizes[count - 1];
 	return count ? sizes[largest(c, f, set_batch, sizes, count)] : 0;
 }
 

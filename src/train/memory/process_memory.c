@@ -93,10 +93,12 @@ static uint64_t libraries_bytes(const struct stepper *planned, const struct conf
 void host_part_of(struct host_part *part, const struct config *c, const struct params *p)
 {
 	const size_t first = params_begin(p), count = params_end(p) - first;
-	const unsigned ranks = c->place.ranks ? c->place.ranks : 1, divide = p->border ? p->shards.ranks : 1;
+	const unsigned tensor = c->training.tensor_parallel_size > 1 ? c->training.tensor_parallel_size : 1;
+	const unsigned divide = p->border ? p->shards.ranks : 1;
 
-	*part = (struct host_part){.first = !c->place.rank, .adapter = c->has_lora};
-	shard_range(&part->begin, &part->end, count, c->place.rank / divide, ranks / divide);
+	*part = (struct host_part){.first = !c->place.rank, .adapter = c->has_lora, .tensors = tensor > 1};
+	shard_range(&part->begin, &part->end, count, c->place.rank / tensor / divide,
+		    mesh_copies(c) / divide);
 	part->begin += first;
 	part->end += first;
 }
@@ -108,7 +110,7 @@ static uint64_t copies_bytes(const struct stepper *planned, const struct config 
 	const struct params *p = &planned->model->params;
 	struct host_part part;
 
-	if (planned->model->whole) {
+	if (planned->model->whole && !planned->model->full) { /* rank 0 writes adapters alone */
 		const struct params whole = model_whole_params(planned->model);
 
 		return c->place.rank ? 0 : host_params_whole_bytes(&whole);
@@ -117,23 +119,26 @@ static uint64_t copies_bytes(const struct stepper *planned, const struct config 
 	return host_params_bytes(p, planned->back.kind == BACKEND_GPU, c->place.ranks > 1 ? &part : NULL);
 }
 
-/* One has all ranks. Tensor parallel adds one for the ranks of each axis, and so do shard groups. */
+/* One has all ranks. Tensor parallel adds one for the ranks of each axis, and shard groups add two. */
 static uint64_t communicators(const struct config *c)
 {
-	const unsigned shard = c->training.zero_stage ? c->training.dp_shard_size : 0;
+	const unsigned shard = c->training.zero_stage ? c->training.dp_shard_size : 0,
+		       copies = mesh_copies(c);
+	const unsigned tensor = c->training.tensor_parallel_size <= 1 ? 0 : copies > 1 ? 2 : 1;
 
-	if (shard && shard < c->place.ranks)
-		return 3;
-	return c->training.tensor_parallel_size <= 1 ? 1 : mesh_copies(c) > 1 ? 3 : 2;
+	return 1 + tensor + (shard && shard < copies ? 2 : 0);
 }
 
 void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const struct config *c)
 {
 	const struct config_data *d = &c->data;
 
-	*m = (struct memory_plan){.arena_bytes = planned->arena.peak, .bytes = planned->arena.peak};
+	*m = (struct memory_plan){.arena_bytes = planned->arena.peak,
+				  .bytes = planned->arena.peak,
+				  .shared = planned->lending.shared};
 	for (int i = 0; i < MEM_KINDS; i++)
 		m->arena[i] = planned->arena.kind_at_peak[i];
+	lending_kinds(&planned->lending, m->arena);
 	m->outside[MEMORY_ROWS] = rows_bytes(&d->train, d->max_train_samples, d->max_seq_length) +
 				  rows_bytes(&d->eval, d->max_eval_samples, d->max_seq_length);
 	m->outside[MEMORY_BATCHES] = batches_bytes(c);

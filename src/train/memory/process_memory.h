@@ -29,7 +29,10 @@ const char *memory_outside_name(enum memory_outside what);
 const char *memory_outside_text(enum memory_outside what);
 
 struct memory_plan {
-	uint64_t arena[MEM_KINDS]; /* bytes of each kind at the arena's peak */
+	/* Bytes of each kind at the arena's peak. Activations that the gradient's memory holds until it is
+	 * written are not in it, but in `shared`. */
+	uint64_t arena[MEM_KINDS];
+	uint64_t shared;
 	uint64_t outside[MEMORY_OUTSIDE_ARENA_COUNT];
 	uint64_t arena_bytes, bytes; /* the arena; all of the device's memory (on a CPU: the whole process) */
 	/* the arena and LIBRARIES are in GPU memory, everything else on the host */

@@ -107,6 +107,8 @@ static json_t *as_json(const struct planning *p)
 				"memory", memory_json(&p->memory), "fits",
 				!too_large(p) && !host_too_large(p), "knobs", knobs_json(p));
 
+	if (p->memory.shared)
+		json_object_set_new(out, "shared_bytes", json_integer((json_int_t)p->memory.shared));
 	if (p->links)
 		add_comm_json(out, p);
 	if (p->fit.available)
@@ -157,6 +159,9 @@ static void add_memory(struct text *out, const struct planning *p)
 				 memory_kind_text((enum memory_kind)i));
 	add_line(out, "arena", (double)m->arena_bytes, "B",
 		 "sum of the above: one block, allocated before the first step");
+	if (m->shared)
+		add_line(out, "shared", (double)m->shared, "B",
+			 "activations that lie in the gradient's memory until it is written; not added");
 	if (m->gpu)
 		add_outside(out, m, MEMORY_LIBRARIES, MEMORY_OUTSIDE_ARENA_COUNT);
 	else
@@ -254,27 +259,24 @@ static void as_text(struct text *out, const struct planning *p)
 		 "including head, loss and recomputation");
 }
 
-/* The links of the ranks of one axis: groups of `size` neighbours, if possible on one node, or the ranks with
- * equal places in these groups. The groups of a node that reach other nodes at once share its ports. */
-static struct comm_links links_of(const struct planning *p, unsigned size, bool neighbours)
+/* The links of the ranks of a group. As many of them as possible are on one node. The groups of a node that
+ * reach other nodes at once share its ports. */
+static struct comm_links links_of(const struct planning *p, const struct mesh_group *group)
 {
-	const unsigned local = p->links ? p->links->local : 1, nodes = p->links ? p->links->nodes : 1;
-	const unsigned within = size < local ? size : local;
-	struct comm_links out = p->links ? *p->links : (struct comm_links){.local = 1, .nodes = 1};
+	const unsigned local = p->links->local, most = group->stride < local ? local / group->stride : 1;
+	struct comm_links out = *p->links;
 
-	if (size <= 1)
-		return out;
-	out.local = neighbours ? within : local / within;
-	out.nodes = neighbours ? size / within : nodes * within / size;
-	out.network = neighbours ? out.network * within / local : out.network / within;
+	out.local = group->count < most ? group->count : most;
+	out.nodes = group->count / out.local;
+	out.network = out.network * out.local / local;
 	return out;
 }
 
 /* Puts shard groups over the communication of all ranks. */
 static enum status plan_shard_groups(const struct planning *p, struct comm **rows, struct error *err)
 {
-	const struct comm_links within = links_of(p, p->mesh.shard, true),
-				between = links_of(p, p->mesh.shard, false);
+	const struct mesh_group shard = mesh_shard_group(&p->mesh), place = mesh_place_group(&p->mesh);
+	const struct comm_links within = links_of(p, &shard), between = links_of(p, &place);
 	struct comm *shards = NULL, *copies = NULL;
 	enum status st = mesh_is_hybrid(&p->mesh) ? comm_plan_open(&shards, &within, err) : STATUS_OK;
 
@@ -289,13 +291,15 @@ static enum status plan_shard_groups(const struct planning *p, struct comm **row
 /* Counts the collectives of one step. */
 static enum status plan_comm(struct planning *p, struct error *err)
 {
-	const struct comm_links data = links_of(p, p->mesh.tensor, false),
-				tensor = links_of(p, p->mesh.tensor, true);
+	const struct mesh_group share = mesh_tensor_group(&p->mesh), divide = mesh_data_group(&p->mesh);
+	struct comm_links tensor, data;
 	struct comm *rows = NULL, *parts = NULL;
 	enum status st = STATUS_OK;
 
 	if (!p->links)
 		return STATUS_OK;
+	tensor = links_of(p, &share);
+	data = links_of(p, &divide);
 	if (p->mesh.tensor > 1)
 		st = comm_plan_open(&parts, &tensor, err);
 	if (!st && (p->mesh.size > 1 || !parts))

@@ -1,21 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/mesh/buckets.h"
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include "model/tensor/dtype.h"
-
-size_t buckets_layer_begin(const struct params *p, int64_t layer)
-{
-	char prefix[64];
-	size_t begin = p->length;
-
-	snprintf(prefix, sizeof(prefix), "model.layers.%" PRId64 ".", layer);
-	for (int i = 0; i < p->count; i++)
-		if (!strncmp(p->table[i].name, prefix, strlen(prefix)) && p->table[i].offset < begin)
-			begin = p->table[i].offset;
-	return begin;
-}
 
 /* The borders of all ranks' ranges, as numbers of elements of each bucket. */
 static enum status make_borders(struct buckets *b, const struct params *p, struct error *err)
@@ -47,7 +34,7 @@ enum status buckets_make(struct buckets *b, const struct params *p, int64_t laye
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for %" PRId64 " buckets", layers);
 	for (int64_t layer = layers - 1; layer >= 0; layer--) {
-		const size_t begin = buckets_layer_begin(p, layer);
+		const size_t begin = params_layer_begin(p, layer);
 
 		if (begin >= end || (double)(end - begin) * sizeof(float) < bytes)
 			continue;

@@ -21,8 +21,6 @@ struct buckets {
 	size_t *borders;     /* owned memory of those of the buckets */
 };
 
-/* The first element of a layer's parameters; the vector's length if none of them is trained. */
-size_t buckets_layer_begin(const struct params *p, int64_t layer);
 /* Cuts the flat vector of `p` into parts of at least `bytes`, at the first parameters of layers. Owner:
  * caller, buckets_release. */
 enum status buckets_make(struct buckets *b, const struct params *p, int64_t layers, double bytes,

@@ -27,12 +27,17 @@ enum task_kind {
 	TASK_LEAVE,
 	TASK_CLOSE
 };
+/* What both kinds of communication begin with. `of` is itself, or that of all ranks. */
+struct comm_base {
+	struct comm comm;
+	struct comm_mpi *of;
+};
 /* Some of the ranks, with collectives of their own. */
 struct comm_group {
 	struct comm comm;
 	struct comm_mpi *of;
 	void *handle; /* of MPI */
-	bool recorded, alike;
+	bool recorded, alike, equal;
 	unsigned members[]; /* their numbers among all ranks */
 };
 struct task {
@@ -49,6 +54,7 @@ struct task {
 
 struct comm_mpi {
 	struct comm comm;
+	struct comm_mpi *of;
 	struct team *team;
 	struct collective_table *table; /* used by the caller's thread only */
 	float *send, *receive;		/* room for one piece, padded to whole blocks */
@@ -340,16 +346,14 @@ static void *work(void *arg)
 
 /* -- the caller's thread -- */
 
-static const struct comm_ops group_ops;
+static struct comm_mpi *mpi_of(struct comm *c)
+{
+	return ((struct comm_base *)c)->of;
+}
 
 static struct comm_group *group_of(struct comm *c)
 {
-	return c->ops == &group_ops ? (struct comm_group *)c : NULL;
-}
-
-static struct comm_mpi *mpi_of(struct comm *c)
-{
-	return group_of(c) ? group_of(c)->of : (struct comm_mpi *)c;
+	return &mpi_of(c)->comm == c ? NULL : (struct comm_group *)c;
 }
 
 /* Waits until the queue has room, or with `all` until it is empty. Called with the lock held. */
@@ -402,8 +406,8 @@ static uint64_t bytes_of(const struct task *t)
  * one makes MPI itself, so it is entered unseen. */
 static enum status compare(struct comm_mpi *m, const struct task *t, struct error *err)
 {
-	/* ranks of one group have other ranges than those of the next */
-	const bool own_size = t->group && t->kind == TASK_SUM;
+	/* ranks of one group may have other ranges than those of the next */
+	const bool own_size = t->group && !t->group->equal && t->kind == TASK_SUM;
 	const struct collective c = {
 		.kind = record_kinds[t->kind], .type = t->type, .bytes = own_size ? 0 : bytes_of(t)};
 	const uint64_t began = clock_now_ns(clock_monotonic());
@@ -563,6 +567,7 @@ enum status comm_mpi_open(struct comm **out, struct team *team, struct error *er
 	if (!m)
 		return error_errno(err, ENOMEM, "the communication of ranks");
 	m->comm = (struct comm){.ops = &mpi_ops, .rank = team->rank, .size = team->size};
+	m->of = m;
 	m->team = team;
 	m->send = malloc(room);
 	m->receive = malloc(room);
@@ -612,7 +617,7 @@ static const struct comm_ops group_ops = {
 enum status comm_mpi_group(struct comm **out, struct comm *all, const struct comm_members *members,
 			   struct error *err)
 {
-	struct comm_mpi *m = (struct comm_mpi *)all;
+	struct comm_mpi *m = mpi_of(all);
 	struct comm_group *g = calloc(1, sizeof(*g) + members->count * sizeof(g->members[0]));
 	struct task t = {.kind = TASK_GROUP, .group = g};
 	enum status st;
@@ -623,6 +628,7 @@ enum status comm_mpi_group(struct comm **out, struct comm *all, const struct com
 	g->comm = (struct comm){.ops = &group_ops, .size = members->count, .layer = -1};
 	g->of = m;
 	g->alike = members->alike;
+	g->equal = members->equal;
 	g->recorded = g->alike || members->count == all->size;
 	for (unsigned i = 0; i < members->count; i++) {
 		g->members[i] = members->first + i * members->stride;

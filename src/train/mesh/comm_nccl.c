@@ -30,9 +30,9 @@ struct comm_nccl {
 	bool marked;		     /* `from` is recorded, after the last work before a collective */
 	bool timed;		     /* both were recorded and not read yet */
 	gpu_ptr rounded;	     /* [PIECE] BF16; 0: numbers travel as they are */
-	/* A group of ranks: the communication of all. If the groups are alike, it uses stream, events and
-	 * table of that one. Otherwise it has a stream of its own, and callers wait for one group's
-	 * collectives before they begin another's. So never two communicators of a GPU are at work at once.
+	/* A group of ranks: the communication of all, whose stream it uses. So never two communicators of a
+	 * GPU are at work at once, and all ranks run their collectives in the same order. If the groups are
+	 * alike, it uses events and table of that one too.
 	 */
 	struct comm_nccl *all;
 	struct comm_members members;
@@ -73,7 +73,7 @@ static void record(struct comm_nccl *n, enum team_flight_kind kind, uint64_t byt
 	n->all->enqueued++;
 }
 
-/* A group with its own stream, whose collectives are part of the computation. */
+/* A group whose collectives are part of the computation. */
 static bool is_apart(const struct comm_nccl *n)
 {
 	return n->all && !n->members.alike;
@@ -97,8 +97,8 @@ static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype tr
 			 enum team_flight_kind kind, struct error *err)
 {
 	const uint64_t bytes = dtype_bytes(travels, (uint64_t)x->cols);
-	/* ranks of one group have other ranges than those of the next */
-	const bool own_size = n->all && kind == TEAM_FLIGHT_ALL_REDUCE;
+	/* ranks of one group may have other ranges than those of the next */
+	const bool own_size = n->all && !n->members.equal && kind == TEAM_FLIGHT_ALL_REDUCE;
 	struct comm_nccl *all = n->all ? n->all : n;
 	enum status st;
 
@@ -494,12 +494,10 @@ static void group_close(struct comm *c)
 {
 	struct comm_nccl *n = nccl_of(c);
 
+	gpu_stream_wait(n->stream, NULL);
 	if (is_apart(n)) {
-		if (n->stream)
-			gpu_stream_wait(n->stream, NULL);
 		gpu_event_destroy(&n->ready);
 		gpu_event_destroy(&n->done);
-		gpu_stream_destroy(&n->stream);
 	}
 	free(n);
 }
@@ -507,10 +505,8 @@ static void group_close(struct comm *c)
 static enum status group_device(struct comm_nccl *n, struct error *err)
 {
 	struct gpu_device *d = gpu_backend_device(n->back);
-	enum status st = gpu_stream_create(d, &n->stream, err);
+	enum status st = gpu_event_create(d, &n->ready, err);
 
-	if (!st)
-		st = gpu_event_create(d, &n->ready, err);
 	if (!st)
 		st = gpu_event_create(d, &n->done, err);
 	return team_agree(n->team, st, err);
@@ -521,6 +517,7 @@ static const struct comm_ops group_ops = {
 	.all_reduce = nccl_all_reduce,
 	.reduce_scatter = nccl_reduce_scatter,
 	.all_gather = nccl_all_gather,
+	.broadcast = nccl_broadcast,
 	.wait = nccl_wait,
 	.gather = group_gather,
 	.close = group_close,
@@ -546,12 +543,12 @@ enum status comm_nccl_group(struct comm **out, struct comm *all, const struct co
 			 .layer = -1},
 		.team = a->team,
 		.back = a->back,
+		.stream = a->stream,
 		.all = a,
 		.members = *members,
 	};
 	if (members->alike) {
 		n->table = a->table;
-		n->stream = a->stream;
 		n->ready = a->ready;
 		n->rounded = a->rounded;
 	} else {

@@ -16,9 +16,9 @@ enum status comm_mpi_open(struct comm **out, struct team *team, struct error *er
 /* Ranks of a group: first, first + stride, .. */
 struct comm_members {
 	unsigned first, stride, count;
-	/* Every rank is in such a group, and all groups make the same collectives, whose sizes may differ.
-	 * Then they are compared between all ranks, and recorded. */
-	bool alike;
+	/* Every rank is in such a group, and all groups make the same collectives. Then they are compared
+	 * between all ranks, and recorded. equal: the sizes of their all-reduces are equal too. */
+	bool alike, equal;
 };
 /* A group of the ranks of `all`, which comm_mpi_open made. Only its members call this, together. Its
  * collectives are not compared between the ranks, if they are not alike. Owner: caller, ops->close before
@@ -33,8 +33,8 @@ enum status comm_mpi_group(struct comm **out, struct comm *all, const struct com
 enum status comm_nccl_open(struct comm **out, struct team *team, struct error *err);
 enum status comm_nccl_device(struct comm *c, struct backend *back, struct error *err);
 /* A group of the ranks of `all`, after comm_nccl_device. All ranks call this together, each for its own
- * group. The same holds for its `gather`. If the groups are not alike, the caller waits for the collectives
- * of one group before it begins those of another. Owner: caller, ops->close before that of `all`. */
+ * group. The same holds for its `gather`. The collectives of all groups run one after the other, in the order
+ * of the calls. Owner: caller, ops->close before that of `all`. */
 enum status comm_nccl_group(struct comm **out, struct comm *all, const struct comm_members *members,
 			    struct error *err);
 /* GPU memory of one rank's collectives: NCCL's buffers, and a piece of the gradient in BF16 if it travels so.

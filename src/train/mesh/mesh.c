@@ -49,12 +49,11 @@ static const char *tensor_refuses(const struct config *c)
 {
 	const struct config_training *t = &c->training;
 
-	return t->zero_stage ? "zero_stage: the ranks divide the weights already; use 0"
-	       : t->precision == CONFIG_PRECISION_FP8 ? "precision: fp8; use bf16"
-	       : c->model.load_in_4bit		      ? "load_in_4bit; use BF16 weights"
-	       : t->offload			      ? "offload: optimizer; use none"
-	       : t->master_weights		      ? "master_weights: split or none; use fp32"
-	       : mesh_travels(c) == DTYPE_BF16	      ? "communication_data_type: bf16; use fp32"
+	return t->precision == CONFIG_PRECISION_FP8 ? "precision: fp8; use bf16"
+	       : c->model.load_in_4bit		    ? "load_in_4bit; use BF16 weights"
+	       : t->offload			    ? "offload: optimizer; use none"
+	       : t->master_weights		    ? "master_weights: split or none; use fp32"
+	       : mesh_travels(c) == DTYPE_BF16	    ? "communication_data_type: bf16; use fp32"
 	       : t->optim == CONFIG_ADAMW_8BIT || t->optim == CONFIG_ADAMW_BNB_8BIT ||
 			       t->optim == CONFIG_PAGED_ADAMW_8BIT
 		       ? "moments in 8 bits, whose blocks cross the borders of the ranks' parts; use adamw or "
@@ -83,6 +82,27 @@ bool mesh_is_hybrid(const struct mesh *m)
 	return m->shard > 1 && m->shard < m->size;
 }
 
+struct mesh_group mesh_tensor_group(const struct mesh *m)
+{
+	return (struct mesh_group){m->rank * m->tensor, 1, m->tensor};
+}
+
+struct mesh_group mesh_data_group(const struct mesh *m)
+{
+	return (struct mesh_group){m->tensor_rank, m->tensor, m->size};
+}
+
+struct mesh_group mesh_shard_group(const struct mesh *m)
+{
+	return (struct mesh_group){m->copy * m->shard * m->tensor + m->tensor_rank, m->tensor, m->shard};
+}
+
+struct mesh_group mesh_place_group(const struct mesh *m)
+{
+	return (struct mesh_group){m->shard_rank * m->tensor + m->tensor_rank, m->shard * m->tensor,
+				   m->size / m->shard};
+}
+
 static enum status check_shards(const struct config *c, unsigned size, struct error *err)
 {
 	const struct config_training *t = &c->training;
@@ -99,8 +119,11 @@ static enum status check_shards(const struct config *c, unsigned size, struct er
 		       : error_set(
 				 err, STATUS_BAD_INPUT,
 				 "training: dp_shard_size: %u ranks form a group, so it must be at least 2 and "
-				 "divide the number of ranks, which is %u",
-				 t->dp_shard_size, size);
+				 "divide the number of %s, which is %u",
+				 t->dp_shard_size,
+				 tensor_of(c) > 1 ? "copies of the model (ranks / tensor_parallel_size)"
+						  : "ranks",
+				 size);
 }
 
 /* The place in a shard group. */

@@ -12,8 +12,8 @@ struct mesh {
 	/* Ranks that share one copy (tensor parallel), and this rank's place among them. Rank number rank *
 	 * tensor + tensor_rank of `ranks`. */
 	unsigned tensor, tensor_rank, ranks;
-	/* Ranks of a shard group: this one is place shard_rank of group `copy` (rank number copy * shard +
-	 * shard_rank). shard 1: nothing is divided. */
+	/* Ranks of a shard group, which are on the data axis: this one is place shard_rank of group `copy`
+	 * (`rank` is copy * shard + shard_rank). shard 1: nothing is divided. */
 	unsigned shard, shard_rank, copy;
 	uint64_t packs;		  /* of all ranks, in one step */
 	uint64_t packs_per_micro; /* most packs of a micro-batch of one rank */
@@ -27,6 +27,16 @@ struct mesh {
 unsigned mesh_copies(const struct config *c);
 /* Whether the ranks form more than one shard group. */
 bool mesh_is_hybrid(const struct mesh *m);
+/* Ranks of one axis: count of them, from first in steps of stride. */
+struct mesh_group {
+	unsigned first, stride, count;
+};
+/* The ranks that share this rank's copy of the model; those that hold the same part of it in all copies; of
+ * these, its shard group, and those with its place in all shard groups. */
+struct mesh_group mesh_tensor_group(const struct mesh *m);
+struct mesh_group mesh_data_group(const struct mesh *m);
+struct mesh_group mesh_shard_group(const struct mesh *m);
+struct mesh_group mesh_place_group(const struct mesh *m);
 /* The type of the gradient's numbers between ranks. */
 enum dtype mesh_travels(const struct config *c);
 

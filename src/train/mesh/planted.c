@@ -22,9 +22,13 @@ enum { FIRST_STEP = 3, LATE_SHARE = 300, NETWORK_SHARE = 100 };
 enum kind { KINDS(X) KIND_COUNT };
 #undef X
 
-static struct planted { /* one per process: a training process has one communication */
-	struct comm_ops ops;
-	const struct comm_ops *inner;
+enum { MOST = 2 };
+static struct planted { /* one per process: a training process has one communication of all, and one of data
+			 */
+	struct comm_ops ops[MOST];
+	const struct comm_ops *inner[MOST];
+	struct comm *all;
+	bool mine; /* this is the rank of the fault */
 	enum kind kind;
 	unsigned long rank, step;
 	char more[PATH_MAX];
@@ -34,6 +38,12 @@ static struct planted { /* one per process: a training process has one communica
 	bool due; /* in this step, for the first sum or gather */
 	bool on;  /* from this step on */
 } planted;
+
+/* The operations of `c` without a fault. */
+static const struct comm_ops *inner_of(const struct comm *c)
+{
+	return planted.inner[c->ops - planted.ops];
+}
 
 /* Sleeps for a share of the mean step, without what was slept in it. So the fault is as large beside the
  * step, however fast the machine is. `preset`: in percent. */
@@ -91,24 +101,24 @@ static enum status part(struct comm *c, const char *name, uint64_t number, uint6
 		begin_step();
 	if (!strcmp(name, "step") && number >= planted.step) {
 		planted.on = planted.due = true;
-		if (c->rank == planted.rank && planted.kind == KIND_HANG)
+		if (planted.mine && planted.kind == KIND_HANG)
 			hang();
-		if (c->rank == planted.rank && planted.kind == KIND_LOST) {
+		if (planted.mine && planted.kind == KIND_LOST) {
 			note_time();
 			raise(SIGKILL);
 		}
-		if (c->rank == planted.rank && planted.kind == KIND_LATE)
+		if (planted.mine && planted.kind == KIND_LATE)
 			sleep_share(LATE_SHARE);
 	}
-	return planted.inner->part ? planted.inner->part(c, name, number, shape, err) : STATUS_OK;
+	return inner_of(c)->part ? inner_of(c)->part(c, name, number, shape, err) : STATUS_OK;
 }
 
 /* Whether the fault strikes this sum, which is the gradient's first one. It then tells when, and changes *x.
  * `comes`: what comes in its place, or before it. */
 enum comes { COMES_NOTHING, COMES_BROADCAST, COMES_GATHER };
-static enum comes strike_sum(const struct comm *c, struct mat *x)
+static enum comes strike_sum(struct mat *x)
 {
-	if (!planted.due || c->rank != planted.rank || planted.kind > KIND_ORDER)
+	if (!planted.due || !planted.mine || planted.kind > KIND_ORDER)
 		return COMES_NOTHING;
 	planted.due = false;
 	note_time();
@@ -123,7 +133,7 @@ static enum comes strike_sum(const struct comm *c, struct mat *x)
 static enum status gather_more(struct comm *c, struct error *err)
 {
 	uint64_t more = 0, *all = calloc(c->size, sizeof(*all));
-	enum status st = all ? planted.inner->gather(c, &more, sizeof(more), all, err)
+	enum status st = all ? inner_of(c)->gather(c, &more, sizeof(more), all, err)
 			     : error_errno(err, ENOMEM, "a planted fault");
 
 	free(all);
@@ -132,40 +142,40 @@ static enum status gather_more(struct comm *c, struct error *err)
 
 static enum status all_reduce(struct comm *c, struct mat x, struct error *err)
 {
-	const enum comes comes = strike_sum(c, &x);
+	const enum comes comes = strike_sum(&x);
 	enum status st = comes == COMES_GATHER ? gather_more(c, err) : STATUS_OK;
 
 	if (st || comes == COMES_BROADCAST)
-		return st ? st : planted.inner->broadcast(c, x, err);
-	return planted.inner->all_reduce(c, x, err);
+		return st ? st : inner_of(c)->broadcast(c, x, err);
+	return inner_of(c)->all_reduce(c, x, err);
 }
 
 static enum status reduce_scatter(struct comm *c, struct mat x, const size_t *border, struct error *err)
 {
-	const enum comes comes = strike_sum(c, &x);
+	const enum comes comes = strike_sum(&x);
 	enum status st = comes == COMES_GATHER ? gather_more(c, err) : STATUS_OK;
 
 	if (st || comes == COMES_BROADCAST)
-		return st ? st : planted.inner->broadcast(c, x, err);
-	return planted.inner->reduce_scatter(c, x, border, err);
+		return st ? st : inner_of(c)->broadcast(c, x, err);
+	return inner_of(c)->reduce_scatter(c, x, border, err);
 }
 
 static enum status all_gather(struct comm *c, struct mat x, const size_t *border, struct error *err)
 {
-	if (planted.due && c->rank == planted.rank && planted.kind == KIND_WEIGHTS) {
+	if (planted.due && planted.mine && planted.kind == KIND_WEIGHTS) {
 		planted.due = false;
 		note_time();
 		x.cols = x.ld = x.cols - 1;
 	}
-	return planted.inner->all_gather(c, x, border, err);
+	return inner_of(c)->all_gather(c, x, border, err);
 }
 
 static enum status wait_for(struct comm *c, struct error *err)
 {
-	const enum status st = planted.inner->wait(c, err);
+	const enum status st = inner_of(c)->wait(c, err);
 
 	if (!st && planted.on && planted.kind == KIND_NETWORK)
-		c->count.wait_s += sleep_share(NETWORK_SHARE);
+		planted.all->count.wait_s += sleep_share(NETWORK_SHARE);
 	return st;
 }
 
@@ -195,7 +205,21 @@ static bool parse(const char *words)
 	return *end == ':' || !*end;
 }
 
-enum status planted_put(struct comm *c, struct error *err)
+static void put(struct comm *c, int at)
+{
+	struct comm_ops *ops = &planted.ops[at];
+
+	planted.inner[at] = c->ops;
+	*ops = *c->ops;
+	ops->part = part;
+	ops->all_reduce = all_reduce;
+	ops->reduce_scatter = reduce_scatter;
+	ops->all_gather = all_gather;
+	ops->wait = wait_for;
+	c->ops = ops;
+}
+
+enum status planted_put(struct comm *all, struct comm *data, struct error *err)
 {
 	const char *words = getenv("ASSAY_TEST_PLANT"), *test = getenv("ASSAY_TEST");
 
@@ -206,19 +230,16 @@ enum status planted_put(struct comm *c, struct error *err)
 			err, STATUS_BAD_INPUT,
 			"ASSAY_TEST_PLANT=%.40s plants a fault, which only tests may do: set ASSAY_TEST=1",
 			words);
-	if (!parse(words) || (planted.rank >= c->size && planted.kind != KIND_NETWORK))
+	if (!parse(words) || (planted.rank >= all->size && planted.kind != KIND_NETWORK))
 		return error_set(
 			err, STATUS_BAD_INPUT,
 			"ASSAY_TEST_PLANT=%.40s is not KIND:RANK[@STEP][:MORE] with a kind of size, type, "
 			"order, hang, lost, late, network, weights and a rank below %u",
-			words, c->size);
-	planted.inner = c->ops;
-	planted.ops = *c->ops;
-	planted.ops.part = part;
-	planted.ops.all_reduce = all_reduce;
-	planted.ops.reduce_scatter = reduce_scatter;
-	planted.ops.all_gather = all_gather;
-	planted.ops.wait = wait_for;
-	c->ops = &planted.ops;
+			words, all->size);
+	planted.all = all;
+	planted.mine = all->rank == planted.rank;
+	put(all, 0);
+	if (data)
+		put(data, 1);
 	return STATUS_OK;
 }

@@ -18,6 +18,7 @@
 #define TRAIN_MESH_PLANTED_H
 #include "model/backend/comm.h"
 
-/* Lets the operations of `c` have the planted fault. BAD_INPUT: it is not valid. */
-enum status planted_put(struct comm *c, struct error *err);
+/* Lets the operations of `all` have the planted fault, and those of `data`, the ranks of the data axis (NULL:
+ * all). BAD_INPUT: it is not valid. */
+enum status planted_put(struct comm *all, struct comm *data, struct error *err);
 #endif

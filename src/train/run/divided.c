@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* States that ranks divide (ZeRO, docs/explanation/design/mesh.md). After a resume each rank reads its range.
- * If the ranks do not share the run directory, the states go to rank 0 for a checkpoint, and come from it
- * after a resume. */
+/* States that ranks divide (ZeRO and tensor parallel, docs/explanation/design/mesh.md). After a resume each
+ * rank reads its range. If the ranks do not share the run directory, the states go to rank 0 for a
+ * checkpoint, and come from it after a resume. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,8 @@ static enum status read_own(struct train *t, struct error *err)
 	if (!memory)
 		return error_errno(err, ENOMEM, "a range of the optimizer's states");
 	shard_place(&own, p, begin, end, memory);
-	st = checkpoint_load_shard(&t->earlier, &t->host_params.params, &own, err);
+	st = t->parts.ranks ? checkpoint_load_part(&t->earlier, &t->parts, &own, err)
+			    : checkpoint_load_shard(&t->earlier, &t->host_params.params, &own, err);
 	if (!st)
 		st = host_params_put_shard(&own, p, &t->stepper.back, err);
 	free(memory);

@@ -136,8 +136,7 @@ enum status inputs_read(json_t **out, const struct config *c, const struct weigh
 	return st;
 }
 
-/* The entry of the list with the same kind and path, or NULL. */
-static const json_t *find(const json_t *list, const json_t *like)
+const json_t *inputs_find(const json_t *list, const json_t *like)
 {
 	const json_t *one;
 	size_t i;
@@ -165,14 +164,14 @@ enum status inputs_check(const json_t *begun, const json_t *now, const char *run
 
 	json_array_foreach((json_t *)now, i, one)
 	{
-		const json_t *was = find(begun, one);
+		const json_t *was = inputs_find(begun, one);
 
 		if (!was || strcmp(json_member_text(was, "sum"), json_member_text(one, "sum")))
 			return differs(one, was ? "changed" : "appeared", run, err);
 	}
 	json_array_foreach((json_t *)begun, i, one)
 	{
-		if (!find(now, one))
+		if (!inputs_find(now, one))
 			return differs(one, "disappeared", run, err);
 	}
 	return STATUS_OK;

@@ -19,6 +19,8 @@
 enum status inputs_ready(const struct config *c, struct shape *shape, double *load_s, struct error *err);
 /* Returns a list of {"what","path","sum"}. `w`: the configuration's model. Owner: caller. */
 enum status inputs_read(json_t **out, const struct config *c, const struct weights *w, struct error *err);
+/* The entry of such a list with the same kind and path as `like`; NULL: none. */
+const json_t *inputs_find(const json_t *list, const json_t *like);
 /* BAD_INPUT names the first input of `now` that differs from `begun`, and the run directory `run`. */
 enum status inputs_check(const json_t *begun, const json_t *now, const char *run, struct error *err);
 #endif

@@ -46,6 +46,8 @@ struct train {
 	struct data *data;
 	struct stepper stepper;
 	struct host_params host_params; /* host copy of the trained parameters, for writing files */
+	struct checkpoint_parts
+		parts; /* with tensor parallel, if all ranks write checkpoints; else ranks is 0 */
 	struct schedule schedule;
 	struct train_state state;
 	struct checkpoint_found earlier; /* the checkpoint to resume from, until its parameters are loaded */

@@ -340,16 +340,20 @@ static enum status open_rows(struct train *t, struct error *err)
 static enum status open_copies(struct train *t, struct error *err)
 {
 	struct host_part part;
+	enum status st = STATUS_OK;
 
-	if (t->mesh.tensor > 1) {
+	if (t->mesh.tensor > 1 && (!t->saving.shared || !t->stepper.model->full)) {
 		struct params whole = model_whole_params(t->stepper.model);
 
-		t->saving.shared = false;
+		t->saving.shared = false; /* adapters are small, and rank 0 needs them whole */
 		return host_params_create_whole(&t->host_params, &whole, run_writes(t), err);
 	}
+	if (t->mesh.tensor > 1)
+		st = checkpoint_parts_make(&t->parts, t->stepper.model, err);
 	host_part_of(&part, &t->config, &t->stepper.model->params);
-	return host_params_create(&t->host_params, &t->stepper.model->params, &t->stepper.back,
-				  t->saving.shared ? &part : NULL, err);
+	return st ? st
+		  : host_params_create(&t->host_params, &t->stepper.model->params, &t->stepper.back,
+				       t->saving.shared ? &part : NULL, err);
 }
 
 static enum status open_ranks(struct train *t, struct error *err)

@@ -453,6 +453,7 @@ enum status train_run(const struct train_job *job, json_t **values, struct error
 	events_close(&t->events);
 	data_close(&t->data);
 	host_params_release(&t->host_params);
+	checkpoint_parts_release(&t->parts);
 	stepper_release(&t->stepper);
 	weights_release(&t->weights);
 	train_state_release(&t->state);

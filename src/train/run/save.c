@@ -180,10 +180,11 @@ static enum status export_held(struct train *t, const char *path, struct error *
 		       : export_adapter(path, m, &held->master, false, err);
 }
 
-/* Ranks divide the weights, so no rank holds all of them: from the checkpoint of the last step, which all
- * ranks have written. */
+/* Ranks divide the states or the tensors, so no rank holds all of them: from the checkpoint of the last step,
+ * which all ranks have written. */
 static enum status export_saved(struct train *t, const char *path, struct error *err)
 {
+	const struct params *whole = t->parts.ranks ? &t->parts.whole : &t->host_params.params;
 	char last[PATH_MAX + 64];
 	struct checkpoint_found f;
 	enum status st = STATUS_OK;
@@ -193,9 +194,9 @@ static enum status export_saved(struct train *t, const char *path, struct error 
 		st = checkpoint_reopen(&f, last, t->state.step, err);
 	if (st)
 		return st;
-	st = checkpoint_fits(&f, &t->host_params.params, err);
+	st = checkpoint_fits(&f, whole, err);
 	if (!st)
-		st = export_model(path, t->stepper.model, &t->host_params.params, &f, &t->weights, err);
+		st = export_model(path, model_whole(t->stepper.model), whole, &f, &t->weights, err);
 	checkpoint_found_release(&f);
 	return st;
 }

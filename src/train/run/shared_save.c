@@ -98,9 +98,10 @@ enum status run_saving_open(struct train *t, struct error *err)
 
 static enum status begin(struct train *t, const char *folder, json_t *state, struct error *err)
 {
-	const struct checkpoint_part part = {.rank = t->mesh.rank,
-					     .ranks = t->mesh.size,
+	const struct checkpoint_part part = {.rank = t->comm->rank,
+					     .ranks = t->comm->size,
 					     .shard = &t->host_params.shard,
+					     .parts = t->parts.ranks ? &t->parts : NULL,
 					     .folder = folder};
 	struct checkpoint_source source = run_source(t, state);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * States with tensor parallel (docs/explanation/design/tensor_parallel.md, "Checkpoints"): each rank of the
- * first copy of the model sends its part of each tensor to rank 0, which has the undivided states, and gets
- * it back after a resume. So a checkpoint does not depend on the number of ranks.
+ * States with tensor parallel that rank 0 writes alone (docs/explanation/design/tensor_parallel.md,
+ * "Checkpoints"): each rank of the first copy of the model sends its part of each tensor to rank 0, which has
+ * the undivided states, and gets it back after a resume. If copies divide the states (ZeRO), each rank of the
+ * first shard group sends what its range has of its parts. So a checkpoint does not depend on the number of
+ * ranks.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,14 +13,20 @@
 
 enum { PIECE = 4 << 20 }; /* bytes that are shared at once */
 
+/* Elements of a part of a tensor. A part has the rows beyond a vocabulary too, which no file has. */
+struct range {
+	size_t first, count;
+};
+
 /* One tensor of one state. */
 struct moved {
 	struct split_part part;
-	size_t width;	 /* bytes of a number */
-	struct mat own;	 /* on the device; with the rows beyond a vocabulary */
-	uint8_t *whole;	 /* rank 0's undivided tensor; NULL on other ranks */
-	uint8_t *packed; /* room for the parts of all ranks on rank 0, else for the own one; owned */
-	size_t *border;	 /* [ranks + 1], in bytes; owned */
+	size_t width;	  /* bytes of a number */
+	struct range has; /* what this rank has of its part */
+	struct mat own;	  /* that, on the device */
+	uint8_t *whole;	  /* rank 0's undivided tensor; NULL on other ranks */
+	uint8_t *packed;  /* room for the parts of all ranks on rank 0, else for the own one; owned */
+	size_t *border;	  /* [ranks + 1], in bytes; owned */
 };
 
 static void moved_release(struct moved *v)
@@ -37,19 +45,26 @@ static struct split_part part_of(const struct train *t, unsigned place, int i)
 	return split_part_of(&s, &m->whole->shape, whole->name, whole->rows, whole->cols);
 }
 
-static size_t bytes_of(const struct moved *v, const struct split_part *part)
+/* What the rank of place `shard` in its shard group has of its part of tensor i. All ranks that share a copy
+ * have equal tables of parameters. */
+static struct range range_of(const struct train *t, unsigned shard, int i)
 {
-	return (size_t)(part->rows * part->cols) * v->width;
+	const struct params *p = &t->stepper.model->params;
+	const size_t begin = p->table[i].offset, end = begin + (size_t)(p->table[i].rows * p->table[i].cols);
+	const size_t from = p->border && p->border[shard] > begin ? p->border[shard] : begin,
+		     to = p->border && p->border[shard + 1] < end ? p->border[shard + 1] : end;
+
+	return (struct range){from - begin, from < to ? to - from : 0};
 }
 
-/* The bytes that each rank sends: those of the first copy, and of equal parts the first one's. */
+/* The bytes that each rank sends: those of the first shard group, and of equal parts the first one's. */
 static void put_borders(struct moved *v, const struct train *t, int i)
 {
 	for (unsigned r = 0; r < t->comm->size; r++) {
-		const bool sends = r < t->mesh.tensor;
-		const struct split_part part = part_of(t, sends ? r : 0, i);
+		const unsigned shard = r / t->mesh.tensor;
+		const bool sends = shard < t->mesh.shard && part_of(t, r % t->mesh.tensor, i).first;
 
-		v->border[r + 1] = v->border[r] + (sends && part.first ? bytes_of(v, &part) : 0);
+		v->border[r + 1] = v->border[r] + (sends ? range_of(t, shard, i).count * v->width : 0);
 	}
 }
 
@@ -62,10 +77,10 @@ static enum status moved_make(struct moved *v, struct train *t, int i, enum para
 	const size_t tensor = (size_t)(all->rows * all->cols);
 
 	*v = (struct moved){.part = part_of(t, t->mesh.tensor_rank, i),
-			    .width = dtype_bytes(state->dtype, 1)};
-	v->own = *state;
-	v->own.cols = v->own.ld = own->rows * own->cols;
-	v->own.data = (uint8_t *)state->data + own->offset * v->width;
+			    .width = dtype_bytes(state->dtype, 1),
+			    .has = range_of(t, t->mesh.shard_rank, i)};
+	if (v->has.count)
+		v->own = params_cut(local, state, own->offset + v->has.first, v->has.count);
 	if (t->host_params.memory)
 		v->whole = (uint8_t *)host->data + all->offset * v->width;
 	/* a part has at most as many bytes as the whole, and the rows beyond a vocabulary at most one more
@@ -75,16 +90,19 @@ static enum status moved_make(struct moved *v, struct train *t, int i, enum para
 	return v->packed && v->border ? STATUS_OK : error_errno(err, ENOMEM, "a part of the states");
 }
 
-/* Copies between the undivided tensor and a rank's packed part. */
-static void copy_part(const struct moved *v, const struct split_part *part, uint8_t *packed, bool from_whole)
+/* Copies a range of a rank's part between the undivided tensor and `packed`. */
+static void copy_range(const struct moved *v, const struct split_part *part, struct range range,
+		       uint8_t *packed, bool from_whole)
 {
-	const size_t row = (size_t)part->cols * v->width, pitch = (size_t)part->all_cols * v->width;
+	const size_t cols = (size_t)part->cols, end = range.first + range.count;
 
-	for (int64_t i = 0; i < part->rows; i++) {
-		uint8_t *whole = v->whole + (size_t)(part->row + i) * pitch + (size_t)part->col * v->width;
+	for (size_t at = range.first, n; at < end && at / cols < (size_t)part->rows; at += n) {
+		const size_t row = (size_t)part->row + at / cols, col = (size_t)part->col + at % cols;
+		uint8_t *whole = v->whole + (row * (size_t)part->all_cols + col) * v->width;
+		uint8_t *one = packed + (at - range.first) * v->width;
 
-		memcpy(from_whole ? packed + (size_t)i * row : whole,
-		       from_whole ? whole : packed + (size_t)i * row, row);
+		n = cols - at % cols < end - at ? cols - at % cols : end - at;
+		memcpy(from_whole ? one : whole, from_whole ? whole : one, n * v->width);
 	}
 }
 
@@ -94,15 +112,16 @@ static enum status collect(struct moved *v, struct train *t, int i, struct error
 	enum status st = mine ? STATUS_OK : error_errno(err, ENOMEM, "a part of the states");
 
 	put_borders(v, t, i);
-	if (!st)
+	if (!st && v->has.count)
 		st = t->stepper.back.ops->get(&t->stepper.back, v->own, mine, err);
 	if (!st)
 		st = comm_collect(t->comm, mine, v->whole ? v->packed : NULL, v->border, err);
-	for (unsigned r = 0; !st && v->whole && r < t->mesh.tensor; r++) {
-		const struct split_part part = part_of(t, r, i);
+	for (unsigned r = 0; !st && v->whole && r < t->mesh.tensor * t->mesh.shard; r++) {
+		const struct split_part part = part_of(t, r % t->mesh.tensor, i);
 
-		if (part.first)
-			copy_part(v, &part, v->packed + v->border[r], false);
+		if (v->border[r + 1] > v->border[r])
+			copy_range(v, &part, range_of(t, r / t->mesh.tensor, i), v->packed + v->border[r],
+				   false);
 	}
 	free(mine);
 	return st;
@@ -123,8 +142,8 @@ static enum status divide(struct moved *v, struct train *t, int i, struct error 
 		st = t->comm->ops->share(t->comm, tensor + at, n, err);
 	}
 	from.whole = tensor;
-	if (!st) {
-		copy_part(&from, part, v->packed, true);
+	if (!st && v->has.count) {
+		copy_range(&from, part, v->has, v->packed, true);
 		st = t->stepper.back.ops->put(&t->stepper.back, v->own, v->packed, err);
 	}
 	if (!v->whole)

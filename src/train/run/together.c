@@ -11,6 +11,7 @@
 #include "train/mesh/comm_open.h"
 #include "train/mesh/mesh.h"
 #include "train/mesh/planted.h"
+#include "train/run/inputs.h"
 #include "train/run/internal.h"
 #include "train/run/shared_save.h"
 
@@ -29,48 +30,49 @@ static bool on_gpu(const struct train *t)
 	return t->config.training.device == CONFIG_DEVICE_GPU;
 }
 
-static enum status open_group(struct comm **out, struct train *t, const struct comm_members *members,
-			      struct error *err)
+/* alike, equal: see comm_members. */
+static enum status open_group(struct comm **out, struct train *t, const struct mesh_group *group, bool alike,
+			      bool equal, struct error *err)
 {
-	return on_gpu(t) ? comm_nccl_group(out, t->comm, members, err)
-			 : comm_mpi_group(out, t->comm, members, err);
+	const struct comm_members members = {group->first, group->stride, group->count, alike, equal};
+
+	return on_gpu(t) ? comm_nccl_group(out, t->comm, &members, err)
+			 : comm_mpi_group(out, t->comm, &members, err);
 }
 
-/* The groups of a data x shard mesh. */
+/* The groups of a data x shard mesh, over the communication of the data axis. */
 static enum status open_shard_groups(struct train *t, struct error *err)
 {
+	struct comm **data = t->mesh.tensor > 1 ? &t->data_comm : &t->comm;
+	const struct mesh_group shard = mesh_shard_group(&t->mesh), place = mesh_place_group(&t->mesh);
 	struct comm *shards = NULL, *copies = NULL;
-	struct comm_members share, divide;
-	struct mesh m;
-	enum status st = mesh_of(&m, &t->config, err);
+	enum status st;
 
-	if (st || !mesh_is_hybrid(&m))
-		return st;
-	share = (struct comm_members){
-		.first = m.copy * m.shard, .stride = 1, .count = m.shard, .alike = true};
-	divide = (struct comm_members){
-		.first = m.shard_rank, .stride = m.shard, .count = m.size / m.shard, .alike = true};
-	st = open_group(&shards, t, &share, err);
+	if (!mesh_is_hybrid(&t->mesh))
+		return STATUS_OK;
+	st = open_group(&shards, t, &shard, true, false, err);
 	if (!st)
-		st = open_group(&copies, t, &divide, err);
+		st = open_group(&copies, t, &place, true, false, err);
 	if (st && shards)
 		shards->ops->close(shards);
-	return st ? st : comm_hybrid_open(&t->comm, t->comm, shards, copies, err);
+	return st ? st : comm_hybrid_open(data, *data, shards, copies, err);
 }
 
-/* The groups of a tensor x data mesh. */
+/* The groups of the tensor axis and of the data axis. The ranks of a copy have their own micro-batches, so
+ * only collectives of the data axis are alike on all ranks. Their sizes are equal, because all parts of a
+ * model have the same table of parameters. */
 static enum status open_tensor_groups(struct train *t, struct error *err)
 {
-	struct comm_members share, divide;
+	struct mesh_group tensor, data;
 	struct mesh m;
 	enum status st = mesh_of(&m, &t->config, err);
 
 	if (st || m.tensor <= 1)
 		return st;
-	share = (struct comm_members){.first = m.rank * m.tensor, .stride = 1, .count = m.tensor};
-	divide = (struct comm_members){.first = m.tensor_rank, .stride = m.tensor, .count = m.size};
-	st = open_group(&t->tensor_comm, t, &share, err);
-	return st || m.size <= 1 ? st : open_group(&t->data_comm, t, &divide, err);
+	tensor = mesh_tensor_group(&m);
+	data = mesh_data_group(&m);
+	st = open_group(&t->tensor_comm, t, &tensor, false, false, err);
+	return st || m.size <= 1 ? st : open_group(&t->data_comm, t, &data, true, true, err);
 }
 
 enum status run_comm_open(struct train *t, struct error *err)
@@ -97,7 +99,7 @@ enum status run_comm_device(struct train *t, struct error *err)
 		st = open_tensor_groups(t, err);
 	if (!st)
 		st = open_shard_groups(t, err);
-	return st ? st : planted_put(t->comm, err);
+	return st ? st : planted_put(t->comm, t->data_comm, err);
 }
 
 void run_comm_close(struct train *t)
@@ -113,21 +115,6 @@ void run_comm_close(struct train *t)
 
 /* -- the start -- */
 
-/* The entry of rank 0's list with the same kind and path. */
-static const json_t *same_of(const json_t *list, const json_t *like)
-{
-	const json_t *one;
-	size_t i;
-
-	json_array_foreach((json_t *)list, i, one)
-	{
-		if (!strcmp(json_member_text(one, "what"), json_member_text(like, "what")) &&
-		    !strcmp(json_member_text(one, "path"), json_member_text(like, "path")))
-			return one;
-	}
-	return NULL;
-}
-
 static enum status compare(const json_t *first, const json_t *other, unsigned rank, struct error *err)
 {
 	const json_t *one;
@@ -135,7 +122,7 @@ static enum status compare(const json_t *first, const json_t *other, unsigned ra
 
 	json_array_foreach((json_t *)first, i, one)
 	{
-		const json_t *same = same_of(other, one);
+		const json_t *same = inputs_find(other, one);
 
 		if (!same)
 			return error_set(err, STATUS_BAD_INPUT,

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include "model/decoder/layer_tensors.h"
 #include "model/tensor/matrix.h"
-#include "train/mesh/buckets.h"
 
 /* The element at which a slot begins. So elements have the same alignment there as in the flat vector. */
 static size_t slot_begin(const struct host_bucket *b)
@@ -76,12 +75,12 @@ static size_t layers_end(const struct params *p)
 static enum status cut_layers(struct host_states *h, int64_t layers, size_t most, struct error *err)
 {
 	const struct params *p = h->params;
-	const size_t first = buckets_layer_begin(p, 0), last = layers_end(p);
+	const size_t first = params_layer_begin(p, 0), last = layers_end(p);
 	size_t end = last;
 	enum status st = STATUS_OK;
 
 	for (int64_t i = layers - 1; !st && i >= 0; i--) {
-		const size_t begin = buckets_layer_begin(p, i);
+		const size_t begin = params_layer_begin(p, i);
 
 		st = cut(h, begin, end, most, i, err);
 		end = begin;

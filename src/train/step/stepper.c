@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "core/clock.h"
+#include "model/tensor/matrix.h"
 
 double *stepper_sum_at(const struct stepper *s, int which)
 {
@@ -26,6 +27,7 @@ static enum status phase(struct stepper *s, enum gpu_phase which, struct error *
 
 void stepper_release_pass(struct stepper *s)
 {
+	lending_rest(&s->lending);
 	arena_reset(&s->arena, &s->placed);
 	arena_reset(&s->host, &s->host_placed);
 }
@@ -47,14 +49,27 @@ enum status stepper_pass_loss(struct stepper *s, const struct batch *b, struct e
 {
 	struct batch placed = {0};
 	struct pass p = stepper_pass(s, &placed, 0, false);
-	enum status st = s->back.ops->batch(&s->back, b, &placed, err);
+	enum status st;
 
+	lending_pass(&s->lending, &s->lending.evaluated);
+	st = s->back.ops->batch(&s->back, b, &placed, err);
 	if (!st)
 		st = model_forward(&p, err);
 	if (!st)
 		st = model_loss(&p, stepper_sum_at(s, SUM_LOSS), err);
 	stepper_release_pass(s);
 	return st;
+}
+
+/* The backward pass clears the part that the gradient lends to it. */
+static enum status clear_gradient(struct stepper *s, struct error *err)
+{
+	const size_t lent = s->lending.elements;
+	struct mat rest =
+		mat_cols(&s->model->params.grad, (int64_t)lent, s->model->params.grad.cols - (int64_t)lent);
+
+	rest.ld = rest.cols;
+	return s->back.ops->zero(&s->back, rest, err);
 }
 
 enum status stepper_begin(struct stepper *s, struct error *err)
@@ -69,10 +84,11 @@ enum status stepper_begin(struct stepper *s, struct error *err)
 	s->begun = true;
 	s->last = false;
 	s->buckets.begun = 0;
+	s->lending.micros = 0;
 	st = clear_sums(s, err);
 	if (!st && s->model->fp8)
 		st = s->back.ops->zero(&s->back, s->model->overflows, err);
-	return st ? st : s->back.ops->zero(&s->back, s->model->params.grad, err);
+	return st ? st : clear_gradient(s, err);
 }
 
 void stepper_packs(struct stepper *s, uint64_t packs)
@@ -112,8 +128,11 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 		p.layer_done = stepper_step_layer;
 		p.layer_done_arg = s;
 	}
+	if (!st)
+		st = lending_micro(&s->lending, err);
 	if (!st && s->last)
 		st = host_states_begin(&s->states, &s->back, err);
+	lending_pass(&s->lending, &s->lending.trained);
 	if (!st)
 		st = phase(s, GPU_PHASE_FORWARD, err);
 	if (!st)

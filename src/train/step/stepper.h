@@ -13,6 +13,7 @@
 #include "train/mesh/buckets.h"
 #include "train/mesh/gradient_tree.h"
 #include "train/step/host_states.h"
+#include "train/step/lending.h"
 
 /* The size to plan for. */
 struct step_size {
@@ -34,6 +35,7 @@ struct stepper {
 	void *own_host;
 	struct mat sums; /* [SUMS], F64 */
 	struct saved saved;
+	struct lending lending;
 	struct arena_mark placed, host_placed; /* end of the memory that outlives a pass */
 	struct optimiser optimiser;
 	struct host_states states;

@@ -76,7 +76,10 @@ static enum status place(struct stepper *s, const struct shape *shape, const str
 	enum status st = trained_model_create(&s->model, shape, c, err);
 
 	s->back.host = &s->host;
-
+	if (!st)
+		s->lending.on = lending_is_possible(c, s->model);
+	if (!st)
+		s->model->params.lead = s->lending.lead;
 	s->optimiser = optimiser_of(&c->training);
 	s->seed = c->training.seed;
 	s->dropout = c->has_lora ? c->lora.dropout : 0;
@@ -99,6 +102,8 @@ static enum status place(struct stepper *s, const struct shape *shape, const str
 	s->saved.offload = c->training.recompute == CONFIG_RECOMPUTE_OFFLOAD;
 	s->placed = arena_mark(&s->arena);
 	s->host_placed = arena_mark(&s->host);
+	if (!st)
+		lending_begin(&s->lending, s->model, &s->back, &s->saved);
 	return st;
 }
 
@@ -124,8 +129,10 @@ static enum status plan_training(struct stepper *s, const struct batch *b, struc
 {
 	struct batch placed = {0};
 	struct pass p = stepper_pass(s, &placed, 0, true);
-	enum status st = s->back.ops->batch(&s->back, b, &placed, err);
+	enum status st;
 
+	lending_pass(&s->lending, &s->lending.trained);
+	st = s->back.ops->batch(&s->back, b, &placed, err);
 	s->back.cost = (struct op_cost){0};
 	if (!st)
 		st = model_forward(&p, err);
@@ -135,26 +142,42 @@ static enum status plan_training(struct stepper *s, const struct batch *b, struc
 		st = model_backward(&p, 1, NULL, err);
 	s->backward = s->back.cost;
 	stepper_release_pass(s);
-	return st ? st : stepper_step_params(s, 0, 1, err);
+	return st;
 }
 
-static enum status plan_passes(struct stepper *s, struct step_size trained, struct step_size evaluated,
-			       struct error *err)
+/* One largest micro-batch, trained or evaluated. */
+static enum status plan_pass(struct stepper *s, struct step_size size,
+			     enum status (*run)(struct stepper *, const struct batch *, struct error *),
+			     struct error *err)
 {
 	struct batch b = {0};
-	enum status st = largest_batch(&b, trained, err);
+	enum status st = size.tokens ? largest_batch(&b, size, err) : STATUS_OK;
 
-	if (!st)
-		st = plan_training(s, &b, err);
-	free((void *)(uintptr_t)b.doc_start);
-	if (st || !evaluated.tokens)
-		return st;
-	b.doc_start = NULL;
-	st = largest_batch(&b, evaluated, err);
-	if (!st)
-		st = stepper_pass_loss(s, &b, err);
+	if (!st && size.tokens)
+		st = run(s, &b, err);
 	free((void *)(uintptr_t)b.doc_start);
 	return st;
+}
+
+/* The passes, the optimizer, and, if the gradient lends its memory to them, how much of it they have. */
+static enum status plan_step(struct stepper *s, struct step_size trained, struct step_size evaluated,
+			     struct error *err)
+{
+	struct lending *l = &s->lending;
+	const struct params *p = &s->model->params;
+	const size_t load = lending_peaks(l).scratch;
+	size_t update;
+	enum status st = plan_pass(s, trained, plan_training, err);
+
+	l->trained = lending_peaks(l);
+	l->lead = l->on ? lent_lead(&s->saved, p, l->trained.scratch) : 0;
+	if (!st)
+		st = stepper_step_params(s, 0, 1, err);
+	update = lending_peaks(l).scratch;
+	if (!st)
+		st = plan_pass(s, evaluated, stepper_pass_loss, err);
+	l->evaluated = lending_peaks(l);
+	return st ? st : lending_settle(l, p, load, update, &s->arena, err);
 }
 
 static enum status check_tokens(struct step_size size, const char *setting, struct error *err)
@@ -221,7 +244,7 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 	/* Quantizing needs memory behind all that is placed, maybe more than the passes. */
 	if (!st && (s->model->slots.count || s->model->fp8))
 		st = model_load(s->model, &s->back, &(struct model_source){.random = true}, err);
-	return st ? st : plan_passes(s, trained, evaluated, err);
+	return st ? st : plan_step(s, trained, evaluated, err);
 }
 
 enum status stepper_create(struct stepper *s, const struct shape *shape, const struct config *c,
@@ -231,8 +254,8 @@ enum status stepper_create(struct stepper *s, const struct shape *shape, const s
 	enum status st = stepper_plan(&plan, shape, c, threads, err);
 	size_t bytes = plan.arena.peak, pinned = plan.host.peak;
 
+	*s = (struct stepper){.lending = plan.lending};
 	stepper_release(&plan);
-	*s = (struct stepper){0};
 	if (st)
 		return st;
 	st = train_device_open(s, c, &(struct train_device_needs){bytes, pinned, threads}, err);
@@ -242,8 +265,10 @@ enum status stepper_create(struct stepper *s, const struct shape *shape, const s
 void stepper_rest(struct stepper *s)
 {
 	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), base = (uintptr_t)s->memory;
-	const uintptr_t first = (base + s->placed.used + page - 1) / page * page;
-	const uintptr_t end = (base + s->arena.size) / page * page;
+	const struct arena *room = &s->lending.room;
+	const uintptr_t from = s->lending.on ? (uintptr_t)room->base : base + s->placed.used;
+	const uintptr_t upto = s->lending.on ? from + room->size : base + s->arena.size;
+	const uintptr_t first = (from + page - 1) / page * page, end = upto / page * page;
 
 	if (s->memory && first < end)
 		madvise((void *)first, end - first, MADV_DONTNEED);
@@ -270,13 +295,15 @@ static enum status plan_split_comm(struct stepper *s, const struct config *c, ui
 				   struct error *err)
 {
 	struct comm *tensor = s->model->split.comm;
-	struct batch b = {0};
-	enum status st = largest_batch(&b, stepper_size(c), err);
+	enum status st;
 
 	tensor->count = (struct comm_count){0};
+	st = plan_pass(s, stepper_size(c), plan_training, err);
 	if (!st)
-		st = plan_training(s, &b, err);
-	free((void *)(uintptr_t)b.doc_start);
+		st = stepper_step_params(s, 0, 1, err);
+	if (s->comm) /* stepper_plan_comm counts these */
+		s->comm->count = (struct comm_count){0};
+	divided_drop(&s->model->divided);
 	tensor->count.calls *= (double)micros;
 	tensor->count.bytes *= (double)micros;
 	tensor->count.planned_s *= (double)micros;

@@ -15,20 +15,19 @@ static struct mat squares_of(const struct stepper *s)
 }
 
 /* The sum of the parts of all ranks of `comm`, each added up apart. */
-static enum status sum_squares_at_once(struct stepper *s, struct comm *comm, struct error *err)
+static enum status add_squares(struct stepper *s, struct comm *comm, struct error *err)
 {
 	const struct ops *ops = s->back.ops;
 	double sum = 0;
-	enum status st = optimiser_squares(&s->back, &s->model->params, stepper_sum_at(s, SUM_SQUARES), err);
+	enum status st = ops->get(&s->back, squares_of(s), &sum, err);
 
-	if (!st)
-		st = ops->get(&s->back, squares_of(s), &sum, err);
 	if (!st)
 		st = comm_sum(comm, &sum, 1, err);
 	return st ? st : ops->put(&s->back, squares_of(s), &sum, err);
 }
 
-/* The same in the order of one rank: each rank goes on from the sum of the ranges before its own. */
+/* The squares of all ranges in the order of one rank: each rank goes on from the sum of the ranges before its
+ * own. */
 static enum status sum_squares_in_turn(struct stepper *s, struct error *err)
 {
 	const struct ops *ops = s->back.ops;
@@ -53,15 +52,25 @@ static enum status sum_squares_in_turn(struct stepper *s, struct error *err)
 	return st;
 }
 
-static enum status sum_squares(struct stepper *s, struct error *err)
+/* The squares of the own range, or of those of the shard group together. */
+static enum status sum_squares_of_copy(struct stepper *s, struct error *err)
 {
 	const struct params *p = &s->model->params;
 
-	if (s->model->split.comm)
-		return sum_squares_at_once(s, s->model->split.comm, err);
-	if (!p->border || !s->comm)
-		return optimiser_squares(&s->back, p, stepper_sum_at(s, SUM_SQUARES), err);
-	return s->each_pack ? sum_squares_in_turn(s, err) : sum_squares_at_once(s, comm_shards(s->comm), err);
+	if (p->border && s->comm && s->each_pack)
+		return sum_squares_in_turn(s, err);
+	return optimiser_squares(&s->back, p, stepper_sum_at(s, SUM_SQUARES), err);
+}
+
+/* Each number of the gradient counts once: the ranks of a shard group have ranges of it, and the ranks that
+ * share a copy have parts of its tensors. */
+static enum status sum_squares(struct stepper *s, struct error *err)
+{
+	enum status st = sum_squares_of_copy(s, err);
+
+	if (!st && s->model->params.border && s->comm && !s->each_pack)
+		st = add_squares(s, comm_shards(s->comm), err);
+	return st || !s->model->split.comm ? st : add_squares(s, s->model->split.comm, err);
 }
 
 enum status stepper_step_params(struct stepper *s, double rate, uint64_t step, struct error *err)
@@ -95,8 +104,8 @@ enum status stepper_step_layer(void *arg, int64_t layer, struct error *err)
 	const struct params *p = &s->model->params;
 	const struct adamw a =
 		optimiser_adamw(&s->optimiser, s->rate, s->early_step, stepper_sum_at(s, SUM_LAYERS));
-	const size_t begin = buckets_layer_begin(p, layer);
-	const size_t end = layer + 1 < s->model->shape.layers ? buckets_layer_begin(p, layer + 1)
+	const size_t begin = params_layer_begin(p, layer);
+	const size_t end = layer + 1 < s->model->shape.layers ? params_layer_begin(p, layer + 1)
 							      : params_find(p, NAME_NORM)->offset;
 	struct mat grad = mat_cols(&p->grad, (int64_t)begin, (int64_t)(end - begin));
 	enum status st;

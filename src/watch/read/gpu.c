@@ -95,7 +95,7 @@ static void set_asleep(struct gpu_reader *r, struct gpu *g, bool asleep)
 	if (g->asleep == asleep)
 		return;
 	g->asleep = asleep;
-	g->gpm_began = false;
+	g->gpm.began = false;
 	if (asleep)
 		gpu_drop_parts(r, g);
 	out_label(&r->out, g->e, "power_state", asleep ? "suspended" : NULL);
@@ -140,7 +140,7 @@ static void set_lost(struct gpu_reader *r, struct gpu *g, nvmlReturn_t ret, uint
 	g->open = false;
 	g->gone = NVML_SUCCESS;
 	g->retry_ns = retry_after(r, now_ns);
-	g->gpm_began = false;
+	g->gpm.began = false;
 	g->reasons_ns = 0;
 }
 
@@ -286,7 +286,7 @@ int reader_gpu(const struct reader_spec *spec)
 			break;
 	}
 	for (unsigned i = 0; i < r->count; i++)
-		gpu_close_gpm(r, &r->gpu[i]);
+		gpu_close_gpm(&r->nvml, &r->gpu[i].gpm);
 	gpu_xids_close(r);
 	if (r->init)
 		r->nvml.shutdown();

@@ -14,14 +14,18 @@ struct gpu_process {
 	double memory; /* bytes; negative: not known */
 	bool seen;
 };
+/* A sample ends one interval and begins the next. */
+struct gpu_gpm {
+	nvmlGpmSample_t sample[2]; /* NULL: there is no GPM, or it was not asked for yet */
+	unsigned last;
+	bool asked, began;
+};
 struct gpu_instance {
 	nvmlDevice_t device;
 	unsigned gi, ci;
 	uint32_t e;
 	bool seen;
-	nvmlGpmSample_t gpm[2]; /* as of struct gpu */
-	unsigned gpm_last;
-	bool gpm_began, gpm_never;
+	struct gpu_gpm gpm;
 };
 struct gpu_xid {
 	unsigned number;
@@ -40,10 +44,7 @@ struct gpu {
 	uint64_t retry_ns;	     /* when a lost GPU is tried again */
 	bool never[CATALOGUE_COUNT]; /* this device or driver does not have it */
 	nvmlReturn_t gone;	     /* a call's answer that says that the GPU is lost; 0: none */
-	/* GPM: a sample ends one interval and begins the next. */
-	nvmlGpmSample_t gpm[2];
-	unsigned gpm_last;
-	bool gpm_asked, gpm_began;
+	struct gpu_gpm gpm;
 	/* Seconds in which each reason was seen, and when they were last looked at. */
 	double sampled_s[GPU_SAMPLED];
 	uint64_t reasons_ns;
@@ -83,14 +84,17 @@ struct gpu_reader {
 	volatile char *at; /* shared with the node: PCI address of the GPU that is being read */
 };
 
+static inline bool gpu_is_lost(nvmlReturn_t ret)
+{
+	return ret == NVML_ERROR_GPU_IS_LOST || ret == NVML_ERROR_RESET_REQUIRED;
+}
 /* Takes the result of a call: a value, a reason, or the loss of the GPU. */
 void gpu_take(struct gpu_reader *r, struct gpu *g, enum catalogue row, nvmlReturn_t ret, double value);
 void gpu_read_values(struct gpu_reader *r, struct gpu *g, bool slow);
 void gpu_read_gpm(struct gpu_reader *r, struct gpu *g);
-void gpu_close_gpm(struct gpu_reader *r, struct gpu *g);
 /* The same of an instance under MIG: shares of its own hardware units. */
 void gpu_read_instance_gpm(struct gpu_reader *r, struct gpu *g, struct gpu_instance *in);
-void gpu_close_instance_gpm(struct gpu_reader *r, struct gpu_instance *in);
+void gpu_close_gpm(const struct nvml *n, struct gpu_gpm *gpm);
 void gpu_read_links(struct gpu_reader *r, struct gpu *g);
 void gpu_read_processes(struct gpu_reader *r, struct gpu *g);
 void gpu_read_instances(struct gpu_reader *r, struct gpu *g, bool slow);

@@ -63,7 +63,7 @@ static void find_instances(struct gpu_reader *r, struct gpu *g)
 		if (g->instance[i].seen)
 			continue;
 		out_gone(&r->out, g->instance[i].e);
-		gpu_close_instance_gpm(r, &g->instance[i]);
+		gpu_close_gpm(&r->nvml, &g->instance[i].gpm);
 		g->instance[i--] = g->instance[--g->instances];
 	}
 }
@@ -100,7 +100,7 @@ void gpu_drop_instances(struct gpu_reader *r, struct gpu *g)
 {
 	for (unsigned i = 0; i < g->instances; i++) {
 		out_gone(&r->out, g->instance[i].e);
-		gpu_close_instance_gpm(r, &g->instance[i]);
+		gpu_close_gpm(&r->nvml, &g->instance[i].gpm);
 	}
 	g->instances = 0;
 }

@@ -10,7 +10,7 @@ void gpu_take(struct gpu_reader *r, struct gpu *g, enum catalogue row, nvmlRetur
 		out_set(&r->out, g->e, row, value);
 		return;
 	}
-	if (ret == NVML_ERROR_GPU_IS_LOST || ret == NVML_ERROR_RESET_REQUIRED)
+	if (gpu_is_lost(ret))
 		g->gone = ret;
 	else
 		out_absent(&r->out, g->e, row, nvml_code_text((int)ret));

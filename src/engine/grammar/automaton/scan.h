@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the readers of grammars and of regular expressions share. *at moves behind what was read. */
+/* Shared by the readers of grammars and of regular expressions. *at moves behind the text that was read. */
 #ifndef ENGINE_GRAMMAR_AUTOMATON_SCAN_H
 #define ENGINE_GRAMMAR_AUTOMATON_SCAN_H
 #include <stdbool.h>

@@ -82,15 +82,6 @@ static void capture(struct backend *back, const struct replay *work, struct know
 	g->replays->why = why;
 }
 
-static void add_cost(struct op_cost *to, const struct op_cost *more)
-{
-	to->flop += more->flop;
-	to->again += more->again;
-	to->bytes += more->bytes;
-	to->gemm_flop += more->gemm_flop;
-	to->gemm_s += more->gemm_s;
-}
-
 enum status gpu_replay(struct backend *back, const struct replay *work, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
@@ -116,7 +107,7 @@ enum status gpu_replay(struct backend *back, const struct replay *work, struct e
 		capture(back, work, k);
 	if (!k->graph)
 		return work->run(work->arg, err);
-	add_cost(&back->cost, &k->cost);
+	cost_add(&back->cost, &k->cost);
 	return gpu_graph_launch(k->graph, g->stream, err);
 }
 
