@@ -10,8 +10,9 @@
  * mN (a step of N decoding sequences and as many rows of a prompt as fill ROWS_TILE), pre (32 prompts of 4096
  * tokens), off (1024 requests of 1000 tokens, 1000 new ones each), smoke (8 short ones). One line of JSON
  * each. Set in the environment: SEQUENCES, ROWS, STEP_MS, ROWS_TILE, CACHE_FP8, WEIGHTS_FP8, LIBRARY_GEMM,
- * NO_TUNING, DETERMINISTIC. ADAPTERS=DIR:DIR..: sequences use these adapters in turns; with NO_ADAPTER=1 they
- * are loaded, but no sequence uses one. ADAPTERS_HOW: apart (the default), chosen or fused.
+ * JOIN_LATE, ROPE_IN_ATTENTION, LOAD_AT_ONCE, NO_TUNING, DETERMINISTIC. ADAPTERS=DIR:DIR..: sequences use
+ * these adapters in turns; with NO_ADAPTER=1 they are loaded, but no sequence uses one. ADAPTERS_HOW: apart
+ * (the default), chosen or fused.
  */
 #include <math.h>
 #include <stdio.h>
@@ -256,6 +257,9 @@ int main(int argc, char **argv)
 		.cache_e4m3 = getenv("CACHE_FP8") != NULL,
 		.weights_e4m3 = getenv("WEIGHTS_FP8") != NULL,
 		.library_gemm = getenv("LIBRARY_GEMM") != NULL,
+		.join_late = getenv("JOIN_LATE") != NULL,
+		.rope_in_attention = getenv("ROPE_IN_ATTENTION") != NULL,
+		.load_at_once = getenv("LOAD_AT_ONCE") != NULL,
 		.no_tuning = getenv("NO_TUNING") != NULL,
 		.deterministic = getenv("DETERMINISTIC") != NULL,
 	};

@@ -6,6 +6,7 @@
  */
 #include "gpu/matmul/skinny_adapters.h"
 #include "kernel/matmul/skinny.h"
+#include "kernel/step/rows.h"
 #include "model/gpu/gemm/gemm.h"
 #include "model/tensor/matrix.h"
 
@@ -92,6 +93,33 @@ static enum status run_own(struct backend *back, const struct gemm *m, const str
 	return st;
 }
 
+/* Whether step_quantize takes such rows. */
+static bool is_quantized_at_once(const struct gpu_state *g, const struct mat *from, const struct mat *to)
+{
+	return g->options.load_at_once && from->rows > 0 && from->cols <= STEP_QUANTIZE_MAX &&
+	       !(from->cols % 8 || from->ld % 8 || to->ld % 8 || gpu_address(from->data) % 16 ||
+		 gpu_address(to->data) % 8);
+}
+
+static enum status quantize_at_once(const struct gpu_state *g, const struct mat *from, const struct mat *to,
+				    struct error *err)
+{
+	const unsigned grid[3] = {(unsigned)from->rows, 1, 1},
+		       block[3] = {step_quantize_threads((uint64_t)from->cols), 1, 1};
+	const struct step_quantize_args args = {
+		.x = gpu_address(from->data),
+		.y_e4m3 = gpu_address(to->data),
+		.scale = gpu_address(to->scales.data),
+		.ld_x = from->ld,
+		.ld_e4m3 = to->ld,
+		.rows = (uint32_t)from->rows,
+		.cols = (uint32_t)from->cols,
+	};
+
+	return gpu_launch_early(g->kernel[GPU_KERNEL_STEP_QUANTIZE], g->stream, grid, block, STEP_NORM_SHARED,
+				&args, err);
+}
+
 enum status few_rows_quantize(struct gpu_state *g, const struct mat *from, const struct mat *to,
 			      struct error *err)
 {
@@ -105,7 +133,8 @@ enum status few_rows_quantize(struct gpu_state *g, const struct mat *from, const
 		.row_to = (uint64_t)to->ld,
 	};
 
-	return skinny_quantize(g->skinny, &q, true, g->stream, err);
+	return is_quantized_at_once(g, from, to) ? quantize_at_once(g, from, to, err)
+						 : skinny_quantize(g->skinny, &q, true, g->stream, err);
 }
 
 /* Without a choice by timing. On an H200 cuBLASLt is faster from 128 rows on, unless splitting a long k pays.
