@@ -25,7 +25,8 @@ fi
 
 tmp=$(mktemp -d) || exit 1
 pids=
-trap 'kill $pids 2> /dev/null; wait 2> /dev/null; rm -rf "$tmp"' EXIT
+# An sshd leaves its parent, so it is found by its configuration's place.
+trap 'kill $pids 2> /dev/null; pkill -f "sshd -f $tmp/"; wait 2> /dev/null; rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 ports
 ssh_keys

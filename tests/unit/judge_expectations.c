@@ -412,6 +412,9 @@ static void test_expectations__malformed_rows_are_refused(void **state)
 		{SOURCES "xids:\n - {xid: 0, name: n, during: fail, before: warn, action: a, source: s, "
 			 "confidence: low}\n",
 		 "not an Xid"},
+		{SOURCES "xids:\n - {xid: 1e99, name: n, during: fail, before: warn, action: a, source: s, "
+			 "confidence: low}\n",
+		 "not an Xid"},
 		{SOURCES
 		 "xids:\n - {xid: 79, name: n, during: fail, before: warn, action: a, source: s, confidence: "
 		 "low}\n"

@@ -265,7 +265,7 @@ const struct command command_cost = {
 		"and output, assay needs the energy of prefill and of decode. It fits both over at least "
 		"three stages with different ratios of input to output. These are the stages of a sweep or, "
 		"with --same-server, all runs of the command.\n\n"
-		"Exit codes: 0 every run has a price. 2 a run has no price or no tokens. 64 wrong usage.",
+		"Exit codes: 0 every run has a price. 2 a run has no price, has no tokens or is untrusted. 64 wrong usage.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct cost_opts)},
 	.alone = true,
 	.run = run,

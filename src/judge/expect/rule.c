@@ -214,10 +214,11 @@ static enum status xid_read(struct xid_row *x, const struct tree *row, const str
 		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: xid is missing", row->file, row->line);
 	if (!status)
 		status = expect_number(&number, tree_get(row, "xid"), "", err);
-	x->number = (int)number;
-	if (!status && (x->number < 1 || x->number > 4095))
+	if (!status && !(number >= 1 && number <= 4095))
 		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %g is not an Xid number (1 to 4095)",
 				   row->file, row->line, number);
+	if (!status)
+		x->number = (int)number;
 	if (!status)
 		status = outcome(&x->during, row, "during", err);
 	if (!status)

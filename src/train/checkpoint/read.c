@@ -163,12 +163,13 @@ static enum status load_state(const struct checkpoint_found *f, const struct par
 		     to = own.first + own.count < end ? own.first + own.count : end;
 	const size_t index = find_parameter(parameters_of(f), param->name);
 	const struct state_source source = {f, which, m->dtype};
-	uint8_t *out = (uint8_t *)m->data + (from < to ? dtype_bytes(m->dtype, from - begin) : 0);
 	uint64_t first;
+	uint8_t *out;
 	enum status st;
 
 	if (from >= to)
 		return STATUS_OK;
+	out = (uint8_t *)m->data + dtype_bytes(m->dtype, from - begin);
 	if (which < PARAMS_STATE_m_scale)
 		return read_states_tensor(&source, index, place, from - own.first, to - from, out, err);
 	st = find_state(f, json_array_get(parameters_of(f), index), param, p, which, &first, err);
