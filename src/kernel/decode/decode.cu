@@ -54,7 +54,10 @@ ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_attend(const __grid_const
 static __device__ uint32_t read_counter(const uint32_t *p)
 {
 #ifndef EMULATED
-	return load_acquire(p);
+	uint32_t v;
+
+	asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+	return v;
 #else
 	return emulate_poll(p);
 #endif
