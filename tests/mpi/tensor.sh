@@ -2,23 +2,9 @@
 # Tensor parallel on CPU ranks under mpirun: losses beside one rank, meshes of tensor x data, the files of a run, a run that goes on with
 # another number of ranks that share a model, plans, and what is refused.
 # usage: tensor.sh ASSAY MODULE FAKE
-. "$(dirname "$0")/mpirun.sh"
-only_open_mpi
-assay=$program
-export CUDA_VISIBLE_DEVICES=
-
-expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
-if ! expect 0 tokens model x && says 'built without tokenizers' err; then
-	echo "1..0 # SKIP this build has no tokenizers"
-	exit 0
-fi
-# The same matrices as 12 heads of 16 columns, which four ranks can divide.
-sed -i 's/"num_attention_heads": 6/"num_attention_heads": 12/; s/"num_key_value_heads": 2/"num_key_value_heads": 4/; s/"head_dim": 32/"head_dim": 16/' \
-	model/config.json
-# Rows of many lengths, so that copies of the model are dealt unequal ones.
-for i in $(seq 24); do
-	echo '{"messages":[{"role":"user","content":"town '"$i $(printf "%$((i * 7 % 30))s" x)"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
-done > rows.jsonl
+. "$(dirname "$0")/training.sh"
+divided_heads
+rows 24 30
 head -n 6 rows.jsonl > held.jsonl
 # config NAME SIZE LINES..: SIZE ranks share a model; lines are added to its training
 config() {
@@ -40,24 +26,7 @@ $([ "${full:-no}" = no ] || printf '  full_finetuning: true\n  bucket_cap_mb: 0.
 CONFIG
 	for line; do echo "  $line" >> "$yaml"; done
 }
-# train CODE RANKS WORDS..: `out` has rank 0's words, `err` those of all
-train() {
-	want=$1 ranks=$2
-	shift 2
-	if [ "$ranks" = 1 ]; then
-		"$assay" train "$@" > out 2> err
-	else
-		started "$ranks" "$assay" train "$@" > out 2> err
-	fi
-	code=$?
-	[ $code = "$want" ]
-}
-losses() { grep '"type":"step"' "$1" | tr ',{' '\n\n' | sed -n 's/^"loss"://p'; }
-near() { # FILE FILE [LINES]: the first within 1e-6, all within 1e-4, as shares
-	paste "$1" "$2" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > (NR == 1 ? 1e-6 : 1e-4) * $1) bad = 1 } END { exit bad || NR < '"${3:-6}"' }'
-}
 held() { sed -n 's/.*"eval_loss": \([-0-9.e+]*\),*/\1/p' "$1"; }
-result() { [ -d "$1/model" ] && echo "$1/model/model.safetensors" || echo "$1/adapter/adapter_model.safetensors"; }
 # header FILE: names, types and places of the tensors
 header() { head -c $((8 + $(od -An -tu8 -N8 "$1"))) "$1"; }
 alike() { cmp <(header "$(result "$1")") <(header "$(result "$2")"); }

@@ -2,22 +2,9 @@
 # Meshes of tensor x shard and tensor x data x shard on CPU ranks under mpirun: each zero_stage has the bits of the same mesh without it, and
 # losses near those of one rank. A checkpoint goes on in another mesh. Plans, planted faults, and what is refused.
 # usage: tensor_zero.sh ASSAY MODULE FAKE
-. "$(dirname "$0")/mpirun.sh"
-only_open_mpi
-assay=$program
-export CUDA_VISIBLE_DEVICES=
-
-expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
-if ! expect 0 tokens model x && says 'built without tokenizers' err; then
-	echo "1..0 # SKIP this build has no tokenizers"
-	exit 0
-fi
-# The same matrices as 12 heads of 16 columns, which four ranks can divide.
-sed -i 's/"num_attention_heads": 6/"num_attention_heads": 12/; s/"num_key_value_heads": 2/"num_key_value_heads": 4/; s/"head_dim": 32/"head_dim": 16/' \
-	model/config.json
-for i in $(seq 24); do
-	echo '{"messages":[{"role":"user","content":"town '"$i $(printf "%$((i * 7 % 30))s" x)"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
-done > rows.jsonl
+. "$(dirname "$0")/training.sh"
+divided_heads
+rows 24 30
 head -n 3 rows.jsonl > held.jsonl
 # config NAME SIZE LINES..: SIZE ranks share a model; lines are added to its training
 config() {
@@ -40,23 +27,6 @@ $([ "${full:-yes}" = no ] || printf '  full_finetuning: true\n  bucket_cap_mb: 0
 CONFIG
 	for line; do echo "  $line" >> "$yaml"; done
 }
-# train CODE RANKS WORDS..: `out` has rank 0's words, `err` those of all
-train() {
-	want=$1 ranks=$2
-	shift 2
-	if [ "$ranks" = 1 ]; then
-		"$assay" train "$@" > out 2> err
-	else
-		started "$ranks" "$assay" train "$@" > out 2> err
-	fi
-	code=$?
-	[ $code = "$want" ]
-}
-losses() { grep '"type":"step"' "$1" | tr ',{' '\n\n' | sed -n 's/^"loss"://p'; }
-near() { # FILE FILE: step 1 within 1e-6, all within 1e-4, as shares
-	paste "$1" "$2" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > (NR == 1 ? 1e-6 : 1e-4) * $1) bad = 1 } END { exit bad || NR < 4 }'
-}
-result() { [ -d "$1/model" ] && echo "$1/model/model.safetensors" || echo "$1/adapter/adapter_model.safetensors"; }
 held() { sed -n 's/.*"eval_loss": \([-0-9.e+]*\),*/\1/p' "$1/checkpoint-4/trainer_state.json"; }
 cut_at() { # DIR STEP: as if the run had been killed there
 	for one in "$1"/checkpoint-*; do
@@ -80,7 +50,7 @@ for kind in full lora; do
 	config whole.yaml 2 "deterministic: true"
 	ok "two copies of two ranks each" train 0 4 whole.yaml --out $kind.0 --json
 	losses out > many
-	ok ".. have its losses" near one many
+	ok ".. have its losses" near one many 4
 	for stage in 1 2 3; do
 		[ $kind = full ] || [ $stage = 3 ] || continue
 		config bits.yaml 2 "deterministic: true" "zero_stage: $stage"
@@ -116,11 +86,11 @@ for kind in full lora; do
 	ok "four copies of one rank go on" goes_on 1 3 4 2
 	ok "two copies of two ranks end it in stage 1" goes_on 2 1 4 3
 	history chain > many
-	ok "with the losses of one rank" near one many
+	ok "with the losses of one rank" near one many 4
 	[ $kind = full ] || continue
 	ok "four ranks that share a copy go on from there" goes_on 4 0 4 3
 	history chain > many
-	ok ".. with these losses" near one many
+	ok ".. with these losses" near one many 4
 	cut_at full.2 2
 	ok "the same mesh goes on" eval 'train 0 4 --resume full.2 && says "resumes from full.2/checkpoint-2\$" err && rm -rf full.2.alone full.2/alone.bin'
 	ok ".. with the bits of a run without interruption" same full.0 full.2
@@ -150,7 +120,7 @@ config micro.yaml 2 "zero_stage: 3" "recompute: full"
 history whole.full > one
 ok "two copies take micro-batches in stage 3" train 0 4 micro.yaml --out micro
 history micro > many
-ok ".. with its losses" near one many
+ok ".. with its losses" near one many 4
 packs=2
 
 # A run directory that only rank 0 has: it collects the states.

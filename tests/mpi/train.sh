@@ -2,20 +2,8 @@
 # Training on CPU ranks under mpirun: losses beside one rank, the same bits on 1, 2 and 4 ranks, a run that goes on with another number of
 # ranks, what is refused before weights are read, and ranks that die or hang.
 # usage: train.sh ASSAY MODULE FAKE
-. "$(dirname "$0")/mpirun.sh"
-only_open_mpi
-assay=$program
-export CUDA_VISIBLE_DEVICES=
-
-expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
-if ! expect 0 tokens model x && says 'built without tokenizers' err; then
-	echo "1..0 # SKIP this build has no tokenizers"
-	exit 0
-fi
-# Rows of many lengths, so that ranks are dealt unequal ones.
-for i in $(seq 48); do
-	echo '{"messages":[{"role":"user","content":"town '"$i $(printf "%$((i * 7 % 40))s" x)"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
-done > rows.jsonl
+. "$(dirname "$0")/training.sh"
+rows 48 40
 head -n 6 rows.jsonl > held.jsonl
 # config NAME LINES..: lines are added to its training
 config() {
@@ -35,22 +23,6 @@ training:
 $([ "${full:-no}" = no ] || printf '  full_finetuning: true\n  bucket_cap_mb: 0.1\n')
 CONFIG
 	for line; do echo "  $line" >> "$name"; done
-}
-# train CODE RANKS WORDS..: `out` has rank 0's words, `err` those of all
-train() {
-	want=$1 ranks=$2
-	shift 2
-	if [ "$ranks" = 1 ]; then
-		"$assay" train "$@" > out 2> err
-	else
-		started "$ranks" "$assay" train "$@" > out 2> err
-	fi
-	code=$?
-	[ $code = "$want" ]
-}
-losses() { grep '"type":"step"' "$1" | tr ',{' '\n\n' | sed -n 's/^"loss"://p'; }
-near() { # FILE FILE: step 1 within 1e-6, all within 1e-4, as shares
-	paste "$1" "$2" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > (NR == 1 ? 1e-6 : 1e-4) * $1) bad = 1 } END { exit bad || NR < '"${3:-6}"' }'
 }
 
 # Losses beside one rank, of adapters and of all weights.

@@ -3,19 +3,8 @@
 # undisturbed one; USR1 and TERM save a checkpoint and end with 75.
 # usage: train_restarts.sh ASSAY MODULE FAKE STRIKE
 strike=$(realpath "$4") || exit 1
-. "$(dirname "$0")/mpirun.sh"
-only_open_mpi
-assay=$program
-export CUDA_VISIBLE_DEVICES=
-
-expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
-if ! expect 0 tokens model x && says 'built without tokenizers' err; then
-	echo "1..0 # SKIP this build has no tokenizers"
-	exit 0
-fi
-for i in $(seq 24); do
-	echo '{"messages":[{"role":"user","content":"town '"$i $(printf "%$((i * 7 % 40))s" x)"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
-done > rows.jsonl
+. "$(dirname "$0")/training.sh"
+rows 24 40
 config() { # NAME STEPS
 	cat > "$1" << CONFIG
 model: {name_or_path: model, chat_template: qwen2.5}

@@ -3,19 +3,8 @@
 # killed in each phase of a save, shards that are missing or cut, and a run directory that not all ranks see.
 # usage: train_shards.sh ASSAY MODULE FAKE STRIKE
 strike=$(realpath "$4") || exit 1
-. "$(dirname "$0")/mpirun.sh"
-only_open_mpi
-assay=$program
-export CUDA_VISIBLE_DEVICES=
-
-expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
-if ! expect 0 tokens model x && says 'built without tokenizers' err; then
-	echo "1..0 # SKIP this build has no tokenizers"
-	exit 0
-fi
-for i in $(seq 24); do
-	echo '{"messages":[{"role":"user","content":"town '"$i $(printf "%$((i * 7 % 40))s" x)"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
-done > rows.jsonl
+. "$(dirname "$0")/training.sh"
+rows 24 40
 # config NAME WHAT LINES..: what is trained; lines are added to its training
 config() {
 	name=$1 what=$2
@@ -32,17 +21,6 @@ training:
   max_steps: 6
 CONFIG
 	for line; do echo "  $line" >> "$name"; done
-}
-# train CODE RANKS WORDS..: `out` has rank 0's words, `err` those of all
-train() {
-	want=$1 ranks=$2
-	shift 2
-	if [ "$ranks" = 1 ]; then
-		"$assay" train "$@" > out 2> err
-	else
-		started "$ranks" "$assay" train "$@" > out 2> err
-	fi
-	[ $? = "$want" ]
 }
 # The states of a checkpoint as one file, whatever number of ranks wrote it: master, m, v.
 states() {

@@ -2,19 +2,8 @@
 # ZeRO on CPU ranks under mpirun: each stage has the bits of one rank, a checkpoint goes on in another stage, and each rank needs the memory
 # of the plan.
 # usage: zero.sh ASSAY MODULE FAKE
-. "$(dirname "$0")/mpirun.sh"
-only_open_mpi
-assay=$program
-export CUDA_VISIBLE_DEVICES=
-
-expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
-if ! expect 0 tokens model x && says 'built without tokenizers' err; then
-	echo "1..0 # SKIP this build has no tokenizers"
-	exit 0
-fi
-for i in $(seq 14); do
-	echo '{"messages":[{"role":"user","content":"town '"$i $(printf "%$((i * 7 % 40))s" x)"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
-done > rows.jsonl
+. "$(dirname "$0")/training.sh"
+rows 14 40
 head -n 5 rows.jsonl > held.jsonl
 # config NAME LINES..: lines are added to its training; 14 rows make steps of 4 packs, with 2 in the last of an epoch
 config() {
@@ -35,24 +24,7 @@ $([ "${full:-yes}" = no ] || printf '  full_finetuning: true\n  bucket_cap_mb: 0
 CONFIG
 	for line; do echo "  $line" >> "$yaml"; done
 }
-# train CODE RANKS WORDS..: `out` has rank 0's words, `err` those of all
-train() {
-	want=$1 ranks=$2
-	shift 2
-	if [ "$ranks" = 1 ]; then
-		"$assay" train "$@" > out 2> err
-	else
-		started "$ranks" "$assay" train "$@" > out 2> err
-	fi
-	code=$?
-	[ $code = "$want" ]
-}
 arena() { grep -o '"arena_bytes":[0-9][0-9.]*' "$1" | tail -n 1 | cut -d: -f2; }
-losses() { grep '"type":"step"' "$1" | tr ',{' '\n\n' | sed -n 's/^"loss"://p'; }
-near() { # FILE FILE: step 1 within 1e-6, all within 1e-4, as shares
-	paste "$1" "$2" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > (NR == 1 ? 1e-6 : 1e-4) * $1) bad = 1 } END { exit bad || NR < '"${3:-6}"' }'
-}
-result() { [ -d "$1/model" ] && echo "$1/model/model.safetensors" || echo "$1/adapter/adapter_model.safetensors"; }
 # The states of a checkpoint as one file, whatever number of ranks wrote it: master, m, v in F32.
 states() {
 	for part in 0 1 2; do

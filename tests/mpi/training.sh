@@ -1,0 +1,40 @@
+# Training of a tiny model by ranks under Open MPI's mpirun, for the scripts beside it, which begin with it: the model, its rows, and what
+# two runs are compared by. Takes the arguments that mpirun.sh takes.
+. "$(dirname "$0")/mpirun.sh"
+only_open_mpi
+assay=$program
+export CUDA_VISIBLE_DEVICES=
+
+expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
+if ! expect 0 tokens model x && says 'built without tokenizers' err; then
+	echo "1..0 # SKIP this build has no tokenizers"
+	exit 0
+fi
+# divided_heads: the same matrices as 12 heads of 16 columns, which four ranks can divide
+divided_heads() {
+	sed -i 's/"num_attention_heads": 6/"num_attention_heads": 12/; s/"num_key_value_heads": 2/"num_key_value_heads": 4/; s/"head_dim": 32/"head_dim": 16/' \
+		model/config.json
+}
+# rows COUNT SPREAD: rows.jsonl, of many lengths, so that ranks are dealt unequal ones
+rows() {
+	for i in $(seq "$1"); do
+		echo '{"messages":[{"role":"user","content":"town '"$i $(printf "%$((i * 7 % $2))s" x)"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
+	done > rows.jsonl
+}
+# train CODE RANKS WORDS..: `out` has rank 0's words, `err` those of all
+train() {
+	want=$1 ranks=$2
+	shift 2
+	if [ "$ranks" = 1 ]; then
+		"$assay" train "$@" > out 2> err
+	else
+		started "$ranks" "$assay" train "$@" > out 2> err
+	fi
+	code=$?
+	[ $code = "$want" ]
+}
+losses() { grep '"type":"step"' "$1" | tr ',{' '\n\n' | sed -n 's/^"loss"://p'; }
+near() { # FILE FILE [LINES]: the first within 1e-6, all within 1e-4, as shares
+	paste "$1" "$2" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > (NR == 1 ? 1e-6 : 1e-4) * $1) bad = 1 } END { exit bad || NR < '"${3:-6}"' }'
+}
+result() { [ -d "$1/model" ] && echo "$1/model/model.safetensors" || echo "$1/adapter/adapter_model.safetensors"; }
