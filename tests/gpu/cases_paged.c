@@ -85,14 +85,6 @@ static const struct kernel_case cases[] = {
 	{"paged_e4m3_d64_late", "more sequences than blocks", 500, 4, PAGED_THREADS, HEADS(3, 1), MANY | PAGE_16},
 	{"paged_e4m3_d128_late", "ends of pages and tiles", 129, 5, PAGED_THREADS, HEADS(8, 1), BORDERS | PAGE_64},
 	{"paged_e4m3_d128_late", "many parts", 5000, 9, PAGED_THREADS, HEADS(4, 1), LONG},
-	{"paged_bf16_d64_rope", "the first key", 1, 1, PAGED_THREADS, HEADS(9, 3), ONE_KEY},
-	{"paged_bf16_d128_rope", "the first key", 1, 3, PAGED_THREADS, HEADS(28, 4), ONE_KEY},
-	{"paged_bf16_d64_rope", "ends of pages and tiles", 129, 5, PAGED_THREADS, HEADS(9, 3), BORDERS | PAGE_16},
-	{"paged_bf16_d128_rope", "ends of pages and tiles", 129, 7, PAGED_THREADS, HEADS(14, 2), BORDERS},
-	{"paged_bf16_d64_rope", "more sequences than blocks", 500, 4, PAGED_THREADS, HEADS(3, 1), MANY},
-	{"paged_bf16_d128_rope", "one block", 500, 1, PAGED_THREADS, HEADS(7, 1), MANY | PAGE_64},
-	{"paged_bf16_d64_rope", "many parts", 5000, 17, PAGED_THREADS, HEADS(3, 1), LONG | PAGE_16},
-	{"paged_bf16_d128_rope", "many parts", 5000, 9, PAGED_THREADS, HEADS(7, 1), LONG},
 	{"tiles_bf16_d64", "a prompt", 150, 3, PAGED_TILES_THREADS(64), HEADS(2, 2), PROMPT},
 	{"tiles_bf16_d128", "a prompt", 150, 3, PAGED_TILES_THREADS(128), HEADS(2, 2), PROMPT},
 	{"tiles_bf16_d64", "a chunk behind keys", 2300, 4, PAGED_TILES_THREADS(64), HEADS(3, 1), CHUNK | PAGE_16},
@@ -106,9 +98,6 @@ static const struct kernel_case cases[] = {
 	{"paged_e4m3_d128", "Qwen2-7B, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(28, 4), DECODE_64},
 	{"paged_bf16_d128_late", "Qwen2-7B, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(28, 4), DECODE_64},
 	{"paged_bf16_d128_late", "Qwen2-7B, few blocks", 200000, 16, PAGED_THREADS, HEADS(28, 4), DECODE_64},
-	{"paged_bf16_d128_rope", "Qwen2-7B, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(28, 4), DECODE_64},
-	{"paged_bf16_d128_rope", "Qwen2-7B, few blocks", 200000, 16, PAGED_THREADS, HEADS(28, 4), DECODE_64},
-	{"paged_bf16_d64_rope", "SmolLM2, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(9, 3), DECODE_64},
 	{"paged_bf16_d64_late", "SmolLM2, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(9, 3), DECODE_64},
 	{"paged_e4m3_d128_late", "Qwen2-7B, few blocks", 200000, 16, PAGED_THREADS, HEADS(28, 4), DECODE_64},
 	{"paged_bf16_d128", "Llama, a chunk", 200000, 132, PAGED_THREADS, HEADS(32, 8), CHUNK},
@@ -116,11 +105,11 @@ static const struct kernel_case cases[] = {
 };
 
 /* Arrays of a case on both sides. */
-enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, FIRST, PARTIAL, ARRIVED, TILE, TILE_COUNT, ANGLES, ARRAYS };
+enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, FIRST, PARTIAL, ARRIVED, TILE, TILE_COUNT, ARRAYS };
 struct paged_case {
 	const struct kernel_case *c;
 	uint32_t dim, heads, kv_heads, page_bits, blocks;
-	bool e4m3, invariant, tiled, late, rope; /* late: also with rope */
+	bool e4m3, invariant, tiled, late;
 	int64_t sequences, rows, pages, units, tiles;
 	int32_t begin[SEQUENCES_MOST + 1], keys[SEQUENCES_MOST];
 	void *host[ARRAYS];
@@ -154,8 +143,7 @@ static void describe(struct paged_case *p, const struct kernel_case *c)
 				 .e4m3 = strstr(c->entry, "e4m3"),
 				 .invariant = c->p1 & INVARIANT,
 				 .tiled = !strncmp(c->entry, "tiles", 5),
-				 .late = strstr(c->entry, "late") || strstr(c->entry, "rope"),
-				 .rope = strstr(c->entry, "rope")};
+				 .late = strstr(c->entry, "late")};
 	while (p->sequences < SEQUENCES_MOST && s->of[p->sequences].keys) {
 		p->keys[p->sequences] = s->of[p->sequences].keys;
 		p->begin[p->sequences + 1] = p->begin[p->sequences] + s->of[p->sequences].rows;
@@ -209,33 +197,20 @@ static void fill_cache(struct paged_case *p, uint64_t seed)
 	for (int64_t i = 0; i < p->pages; i++)
 		page[i] = (int32_t)(1 + (i % 2 ? p->pages - 1 - i / 2 : i / 2));
 	for (int64_t s = 0; s < p->sequences; at += pages_of(p, s++))
-		for (int64_t key = 0; key < p->keys[s] - p->rope; key++) /* the kernel puts the newest key */
+		for (int64_t key = 0; key < p->keys[s]; key++)
 			fill_position(p, seed, s, key,
 				      ((int64_t)page[at + (key >> p->page_bits)] << p->page_bits) +
 					      key % (1 << p->page_bits));
 }
 
-static void fill_angles(struct paged_case *p)
-{
-	float *angle = p->host[ANGLES];
-
-	for (uint64_t i = 0; i < p->bytes[ANGLES] / sizeof(float); i++) {
-		const double turn = (double)(i / p->dim) * pow(10000, -2.0 * (double)(i % (p->dim / 2)) / p->dim);
-
-		angle[i] = (float)(i % p->dim < p->dim / 2 ? cos(turn) : sin(turn));
-	}
-}
-
-/* Queries, the same for the same position of a sequence. With rope, keys and values are behind them. */
+/* Queries, the same for the same position of a sequence. */
 static void fill_queries(struct paged_case *p, uint64_t seed)
 {
-	const uint64_t heads = p->heads + (p->rope ? 2 * p->kv_heads : 0);
-
 	for (int64_t s = 0; s < p->sequences; s++)
 		for (int64_t r = p->begin[s]; r < p->begin[s + 1]; r++) {
 			const uint64_t position = (uint64_t)(p->keys[s] - p->begin[s + 1] + r);
 
-			for (uint64_t i = 0; i < heads * p->dim; i++)
+			for (uint64_t i = 0; i < (uint64_t)p->heads * p->dim; i++)
 				((uint16_t *)p->host[Q])[(uint64_t)r * ld_q(p) + i] = to_bf16(
 					6 * random_f32(seed, 4, ((uint64_t)s << 32 | position) * ld_q(p) + i));
 		}
@@ -287,10 +262,6 @@ static enum status open_case(struct kit *k, struct paged_case *p, struct error *
 	p->tiles = paged_tiles_most(p->heads, p->dim, p->rows);
 	p->bytes[TILE] = (uint64_t)(p->tiles + 1) * sizeof(struct paged_tile);
 	p->bytes[TILE_COUNT] = sizeof(uint32_t);
-	p->bytes[ANGLES] = sizeof(float);
-	for (int64_t s = 0; s < p->sequences && p->rope; s++)
-		if ((uint64_t)p->keys[s] * p->dim * sizeof(float) > p->bytes[ANGLES])
-			p->bytes[ANGLES] = (uint64_t)p->keys[s] * p->dim * sizeof(float);
 	for (int i = 0; i < ARRAYS; i++) {
 		p->host[i] = calloc(p->bytes[i], 1);
 		if (!p->host[i])
@@ -298,7 +269,6 @@ static enum status open_case(struct kit *k, struct paged_case *p, struct error *
 	}
 	memset(p->host[O], 0xff, p->bytes[O]);
 	fill_cache(p, k->seed);
-	fill_angles(p);
 	fill_queries(p, k->seed);
 	st = fill_work(p, err);
 	if (!st)
@@ -345,8 +315,6 @@ static struct paged_attention_args args_of(const struct paged_case *p, unsigned 
 		.places = paged_work_places(p->blocks),
 		.split = p->invariant ? PAGED_SPLIT : PAGED_WHOLE,
 		.scale_log2 = 1.44269504f / sqrtf((float)p->dim),
-		.cos_sin = p->rope ? address(p, ANGLES, device) : 0,
-		.ld_cos_sin = p->dim,
 	};
 }
 
@@ -431,8 +399,7 @@ static void run_reference(struct kit *k, struct paged_case *p)
 	const struct ref_grid grid = {p->blocks, PAGED_THREADS};
 	const struct paged_attention_args host = args_of(p, gpu_shared_most(k->device), false);
 
-	ref_run(p->rope	     ? p->c->entry
-		: p->dim == 64 ? p->e4m3 ? "paged_e4m3_d64" : "paged_bf16_d64"
+	ref_run(p->dim == 64 ? p->e4m3 ? "paged_e4m3_d64" : "paged_bf16_d64"
 			     : p->e4m3 ? "paged_e4m3_d128" : "paged_bf16_d128",
 		grid, &host);
 	if (p->tiled)
@@ -488,24 +455,6 @@ static enum status compare(const struct paged_case *p, const uint16_t *found, st
 					 row, col / p->dim, col % p->dim, f, e, rms);
 	}
 	return STATUS_OK;
-}
-
-/* The newest keys and values are in the cache, and nothing else has changed there. */
-static enum status compare_cache(struct kit *k, const struct paged_case *p, struct error *err)
-{
-	const uint16_t *expected = p->host[KV];
-	uint16_t *found = malloc(p->bytes[KV]);
-	enum status st = found ? gpu_copy_from(k->device, found, p->device[KV].data, p->bytes[KV], err)
-			       : error_set(err, STATUS_NO_RESOURCE, "no memory to compare");
-
-	for (uint64_t i = 0; !st && i < p->bytes[KV] / 2; i++)
-		if (expected[i] == 0xffff ? found[i] != 0xffff
-					  : !(fabs(number(found, i) - number(expected, i)) <= fabs(number(expected, i)) / 128 + 1e-5))
-			st = error_set(err, STATUS_MISMATCH,
-				       "row %" PRIu64 ", element %" PRIu64 " of the cache is %.6g, the reference has %.6g", i / ld_kv(p),
-				       i % ld_kv(p), number(found, i), number(expected, i));
-	free(found);
-	return st;
 }
 
 /* The outputs of a launch, and whether it kept within its memory and left the counters at zero. Owner: caller, free. */
@@ -594,9 +543,7 @@ static enum status one(struct kit *k, const struct kernel_case *c, struct error 
 		st = result_of(k, &p, true, &again, err);
 	if (!st && memcmp(found, again, p.bytes[O]))
 		st = error_set(err, STATUS_MISMATCH, "a second run gives other bits");
-	if (!st && p.rope)
-		st = compare_cache(k, &p, err);
-	if (!st && p.late && !p.rope)
+	if (!st && p.late)
 		st = compare_plain(k, &p, found, err);
 	if (!st && p.invariant)
 		st = compare_alone(k, &p, found, err);

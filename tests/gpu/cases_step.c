@@ -269,7 +269,7 @@ static void scale(struct train_build *b)
 const struct train_maker makers_step[] = {
 	{"step_embed", embed},	       {"step_rmsnorm", rmsnorm},
 	{"step_swiglu", swiglu},       {"step_swiglu_e4m3", swiglu_e4m3},
-	{"step_swiglu_e4m3_at_once", swiglu_e4m3}, {"step_quantize", quantize},
+	{"step_quantize", quantize},
 	{"step_rope", rope},	       {"step_adapter_mask", mask},
 	{"step_adapter_scale", scale}, {NULL, NULL},
 };
@@ -313,10 +313,6 @@ static const struct kernel_case cases[] = {
 	TRAIN_CASE("step_swiglu_e4m3", "odd, sliced", 4, 8201, O | S),
 	TRAIN_CASE("step_swiglu_e4m3", "7B", 16, 18944, 0),
 	TRAIN_CASE("step_swiglu_e4m3", "widest", 1, 32768, 0),
-	TRAIN_CASE("step_swiglu_e4m3_at_once", "small", 3, 48, 0),
-	TRAIN_CASE("step_swiglu_e4m3_at_once", "odd, sliced", 4, 8201, O | S),
-	TRAIN_CASE("step_swiglu_e4m3_at_once", "7B", 16, 18944, 0),
-	TRAIN_CASE("step_swiglu_e4m3_at_once", "widest", 1, 32768, 0),
 	TRAIN_CASE("step_quantize", "one warp", 3, 8, 0),
 	TRAIN_CASE("step_quantize", "sliced", 5, 2056, S),
 	TRAIN_CASE("step_quantize", "two vectors per thread", 2, 8200, 0),

@@ -178,8 +178,6 @@ RUN(bf16_d64_late)
 RUN(bf16_d128_late)
 RUN(e4m3_d64_late)
 RUN(e4m3_d128_late)
-RUN(bf16_d64_rope)
-RUN(bf16_d128_rope)
 
 static void emulate_units(const char *entry, struct ref_grid grid, const void *args)
 {
@@ -191,7 +189,6 @@ static void emulate_units(const char *entry, struct ref_grid grid, const void *a
 		{"paged_e4m3_d64", run_e4m3_d64},	      {"paged_e4m3_d128", run_e4m3_d128},
 		{"paged_bf16_d64_late", run_bf16_d64_late}, {"paged_bf16_d128_late", run_bf16_d128_late},
 		{"paged_e4m3_d64_late", run_e4m3_d64_late}, {"paged_e4m3_d128_late", run_e4m3_d128_late},
-		{"paged_bf16_d64_rope", run_bf16_d64_rope}, {"paged_bf16_d128_rope", run_bf16_d128_rope},
 	};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

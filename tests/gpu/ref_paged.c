@@ -40,41 +40,8 @@ static double e4m3(uint8_t code)
 struct caller {
 	const struct paged_attention_args *a;
 	int64_t dim;
-	bool e4m3, rope;
+	bool e4m3;
 };
-
-/* A head's numbers at a position, rotated and rounded. */
-static void rotated(const struct caller *c, int64_t position, const uint16_t *from, double *to)
-{
-	const float *cosine = (const float *)(uintptr_t)c->a->cos_sin + position * (int64_t)c->a->ld_cos_sin;
-	const int64_t half = c->dim / 2;
-
-	for (int64_t i = 0; i < half; i++) {
-		const double x = bf16(from + i), y = bf16(from + half + i), cos = (double)cosine[i], sin = (double)cosine[half + i];
-		const uint16_t turned[2] = {to_bf16(x * cos - y * sin), to_bf16(y * cos + x * sin)};
-
-		to[i] = bf16(turned);
-		to[half + i] = bf16(turned + 1);
-	}
-}
-
-/* Key and value of the unit's row go to the cache. */
-static void put_newest(const struct caller *c, const struct paged_unit *u)
-{
-	const struct paged_attention_args *a = c->a;
-	const int32_t *page = (const int32_t *)(uintptr_t)a->page + u->page;
-	const uint64_t key = (uint64_t)u->position, dim = (uint64_t)c->dim, heads = (uint64_t)a->group * a->kv_heads + u->kv_head;
-	const uint64_t row = ((uint64_t)page[key >> a->page_bits] << a->page_bits) + (key & ((1u << a->page_bits) - 1));
-	const uint16_t *from = (const uint16_t *)(uintptr_t)a->q + (uint64_t)u->row * a->ld_q + heads * dim;
-	uint16_t *to = (uint16_t *)(uintptr_t)a->kv + row * a->ld_kv + u->kv_head * dim;
-	double turned[HEAD_DIM_MOST];
-
-	rotated(c, u->position, from, turned);
-	for (uint64_t d = 0; d < dim; d++) {
-		to[d] = to_bf16(turned[d]);
-		to[a->kv_heads * dim + d] = from[a->kv_heads * dim + d];
-	}
-}
 
 /* A row of keys (plane 0) or values (plane 1). `numbers` are those of the 256 codes. */
 static void cached(const struct caller *c, const struct paged_unit *u, int64_t key, int plane, const double *numbers, double *to)
@@ -116,10 +83,8 @@ static void column(const struct caller *c, const struct paged_unit *u, uint32_t 
 
 	if (!s)
 		abort();
-	if (c->rope)
-		rotated(c, keys - 1, from, q);
 	for (int64_t d = 0; d < c->dim; d++)
-		q[d] = (c->rope ? q[d] : bf16(from + d)) * (double)a->scale_log2;
+		q[d] = bf16(from + d) * (double)a->scale_log2;
 	for (int64_t j = 0; j < keys; j++) {
 		s[j] = 0;
 		for (int64_t d = 0; d < c->dim; d++)
@@ -152,13 +117,10 @@ static void columns(const struct caller *c, const struct paged_unit *u, uint32_t
 static void run(const char *entry, struct ref_grid grid, const void *args)
 {
 	const struct paged_attention_args *a = args;
-	const struct caller c = {a, strstr(entry, "d128") ? 128 : 64, strstr(entry, "e4m3"), strstr(entry, "rope")};
+	const struct caller c = {a, strstr(entry, "d128") ? 128 : 64, strstr(entry, "e4m3")};
 	const struct paged_unit *unit = (const struct paged_unit *)(uintptr_t)a->unit;
 	const uint32_t *block = (const uint32_t *)(uintptr_t)a->block;
 
-	for (uint32_t i = block[0]; c.rope && i < block[grid.blocks]; i++)
-		if (unit[i].part == 0)
-			put_newest(&c, &unit[i]);
 	for (uint32_t i = block[0]; i < block[grid.blocks]; i++)
 		if (unit[i].part == 0)
 			columns(&c, &unit[i], unit[i].col, unit[i].col + unit[i].cols);
@@ -182,7 +144,7 @@ static void run_tiles(const char *entry, struct ref_grid grid, const void *args)
 		.page_bits = t->page_bits,
 		.scale_log2 = t->dense.scale_log2,
 	};
-	const struct caller c = {&a, dim, false, false};
+	const struct caller c = {&a, dim, false};
 	const struct paged_tile *tile = (const struct paged_tile *)(uintptr_t)t->tile;
 
 	(void)grid;

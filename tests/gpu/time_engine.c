@@ -10,9 +10,9 @@
  * mN (a step of N decoding sequences and as many rows of a prompt as fill ROWS_TILE), pre (32 prompts of 4096
  * tokens), off (1024 requests of 1000 tokens, 1000 new ones each), smoke (8 short ones). One line of JSON
  * each. Set in the environment: SEQUENCES, ROWS, STEP_MS, ROWS_TILE, CACHE_FP8, WEIGHTS_FP8, LIBRARY_GEMM,
- * JOIN_LATE, ROPE_IN_ATTENTION, LOAD_AT_ONCE, NO_TUNING, DETERMINISTIC. ADAPTERS=DIR:DIR..: sequences use
- * these adapters in turns; with NO_ADAPTER=1 they are loaded, but no sequence uses one. ADAPTERS_HOW: apart
- * (the default), chosen or fused.
+ * NO_TUNING, DETERMINISTIC. ADAPTERS=DIR:DIR..: sequences use
+ * these adapters in turns; with NO_ADAPTER=1 they are loaded, but no sequence uses one. ADAPTERS_HOW: apart,
+ * chosen (the default) or fused.
  */
 #include <math.h>
 #include <stdio.h>
@@ -196,9 +196,9 @@ static int take_adapters(struct load_options *o, char *list)
 
 static enum load_adapters how_adapters(const char *word)
 {
-	if (word && !strcmp(word, "chosen"))
-		return LOAD_ADAPTERS_CHOSEN;
-	return word && !strcmp(word, "fused") ? LOAD_ADAPTERS_FUSED : LOAD_ADAPTERS_APART;
+	if (word && !strcmp(word, "apart"))
+		return LOAD_ADAPTERS_APART;
+	return word && !strcmp(word, "fused") ? LOAD_ADAPTERS_FUSED : LOAD_ADAPTERS_CHOSEN;
 }
 
 static void measure(struct bench *b, const char *what)
@@ -257,9 +257,6 @@ int main(int argc, char **argv)
 		.cache_e4m3 = getenv("CACHE_FP8") != NULL,
 		.weights_e4m3 = getenv("WEIGHTS_FP8") != NULL,
 		.library_gemm = getenv("LIBRARY_GEMM") != NULL,
-		.join_late = getenv("JOIN_LATE") != NULL,
-		.rope_in_attention = getenv("ROPE_IN_ATTENTION") != NULL,
-		.load_at_once = getenv("LOAD_AT_ONCE") != NULL,
 		.no_tuning = getenv("NO_TUNING") != NULL,
 		.deterministic = getenv("DETERMINISTIC") != NULL,
 	};

@@ -202,68 +202,6 @@ static void test_decode__a_row_takes_the_token_that_was_sampled(void **state)
 	bed_close(&b);
 }
 
-/* Logits of two sequences with equal texts, whose rows `at` are in one step. */
-static struct mat feed_two(struct bed *b, const int32_t *token, int64_t at, int64_t rows)
-{
-	static const uint32_t pages[2][PAGES] = {{8, 5, 4, 1}, {2, 7, 3, 6}};
-	struct error err = {0};
-	struct paged_rows lists;
-
-	row_lists_clear(b->lists);
-	for (int i = 0; i < 2; i++) {
-		const struct row_sequence s = {.token = token,
-					       .known = ALL,
-					       .first = at,
-					       .rows = rows,
-					       .outputs = 1,
-					       .place = i,
-					       .page = pages[i]};
-
-		row_lists_add(b->lists, &s);
-	}
-	lists = row_lists_end(b->lists, 2 * rows, 2);
-	must(paged_step_forward(b->l.step, &lists, &err), &err);
-	return paged_step_logits(b->l.step);
-}
-
-/* Kernels of a trial in whole steps, which become graphs: each row has the usual kernels' logits. */
-static void test_decode__kernels_of_a_trial_compute_the_same(void **state)
-{
-	static const struct load_options trials[] = {
-		{.device = LOAD_GPU, .join_late = true},
-		{.device = LOAD_GPU, .rope_in_attention = true},
-		{.device = LOAD_GPU, .join_late = true, .cache_e4m3 = true},
-		{.device = LOAD_GPU, .rope_in_attention = true, .load_at_once = true, .weights_e4m3 = true},
-	};
-	int32_t token[ALL];
-
-	skip_without_kernels();
-	fakes_take();
-	tokens(token);
-	for (size_t k = 0; k < sizeof(shapes) / sizeof(shapes[0]); k++) {
-		make_model(*state, shapes[k]);
-		for (size_t i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
-			struct load_options usual = trials[i];
-			struct bed trial, due;
-
-			usual.join_late = usual.rope_in_attention = usual.load_at_once = false;
-			bed_open(&trial, *state, trials[i]);
-			bed_open(&due, *state, usual);
-			for (int64_t at = 0, rows = PROMPT; at < ALL; at += rows, rows = 1) {
-				const struct mat a = feed_two(&trial, token, at, rows), b = feed_two(&due, token, at, rows);
-
-				for (int row = 0; row < 2; row++) {
-					const struct mat made = mat_rows(&a, row, 1), wanted = mat_rows(&b, row, 1);
-
-					near(&made, &wanted, 1e-2);
-				}
-			}
-			bed_close(&trial);
-			bed_close(&due);
-		}
-	}
-}
-
 static void test_decode__is_not_used_where_it_must_not_or_cannot(void **state)
 {
 	static const struct load_options others[] = {
@@ -325,7 +263,6 @@ int main(void)
 		scratch_test(test_decode__logits_are_near_those_of_the_cpu),
 		scratch_test(test_decode__fp8_weights_are_near_too),
 		scratch_test(test_decode__a_row_takes_the_token_that_was_sampled),
-		scratch_test(test_decode__kernels_of_a_trial_compute_the_same),
 		scratch_test(test_decode__is_not_used_where_it_must_not_or_cannot),
 		scratch_test(test_decode__a_launch_that_fails_is_an_error),
 	};

@@ -331,28 +331,22 @@ static uint8_t *quantized(struct gemm_bed *b, bool is_swiglu, const struct mat *
 	return got;
 }
 
-/* The kernels that load rows at once run if they are asked for, and write the same bytes. */
-static void assert_same_at_once(struct gemm_bed *b, bool is_swiglu, const struct mat *to, const char *dropped)
+/* The entry that `drop` names quantizes: without it `to` stays zero. */
+static void assert_quantized_by(struct gemm_bed *b, bool is_swiglu, const struct mat *to, const char *drop)
 {
 	const size_t bytes = (size_t)(MOST * to->cols);
-	uint8_t *usual, *at_once, *none, *zeros = calloc(bytes, 1);
+	uint8_t *made = quantized(b, is_swiglu, to, NULL), *none = quantized(b, is_swiglu, to, drop);
+	uint8_t *zeros = calloc(bytes, 1);
 
 	assert_non_null(zeros);
-	gpu_of(&b->back)->options.load_at_once = false;
-	usual = quantized(b, is_swiglu, to, dropped);
-	gpu_of(&b->back)->options.load_at_once = true;
-	at_once = quantized(b, is_swiglu, to, NULL);
-	none = quantized(b, is_swiglu, to, dropped);
-	assert_memory_equal(usual, at_once, bytes);
+	assert_true(memcmp(made, zeros, bytes));
 	assert_memory_equal(none, zeros, bytes);
-	assert_true(memcmp(usual, zeros, bytes));
-	free(usual);
-	free(at_once);
+	free(made);
 	free(none);
 	free(zeros);
 }
 
-static void test_few_rows__rows_loaded_at_once_become_the_same(void **state)
+static void test_few_rows__rows_become_e4m3_by_one_kernel(void **state)
 {
 	struct gemm_bed *b;
 	struct mat x_short, h_short;
@@ -368,8 +362,8 @@ static void test_few_rows__rows_loaded_at_once_become_the_same(void **state)
 	gate_up = malloc((size_t)(MOST * 2 * OUT) * sizeof(*gate_up));
 	put_random(b, &b->d, gate_up, STREAM_X);
 	free(gate_up);
-	assert_same_at_once(b, false, &x_short, "drop=step_quantize");
-	assert_same_at_once(b, true, &h_short, "drop=step_swiglu_e4m3_at_once");
+	assert_quantized_by(b, false, &x_short, "drop=step_quantize");
+	assert_quantized_by(b, true, &h_short, "drop=step_swiglu_e4m3");
 	gpu_backend_release(&b->back);
 	free(b);
 }
@@ -440,7 +434,7 @@ int main(void)
 		cmocka_unit_test(test_few_rows__the_invariant_form_does_not_see_the_number_of_rows),
 		cmocka_unit_test(test_few_rows__swiglu_is_in_the_same_operation),
 		cmocka_unit_test(test_few_rows__norm_and_swiglu_quantize_their_rows),
-		cmocka_unit_test(test_few_rows__rows_loaded_at_once_become_the_same),
+		cmocka_unit_test(test_few_rows__rows_become_e4m3_by_one_kernel),
 		cmocka_unit_test(test_few_rows__without_them_e4m3_is_refused),
 		cmocka_unit_test(test_few_rows__the_plan_has_room_for_rows_in_e4m3),
 	};

@@ -14,7 +14,7 @@ struct paged_bed {
 	struct mat qkv, o;
 	struct paged_layer layer;
 	uint16_t *host_qkv, *host_kv;
-	int32_t list[ROWS_MOST], slots[ROWS_MOST], begin[SEQUENCES_MOST + 1], keys[SEQUENCES_MOST], page[SEQUENCES_MOST][PAGES_MOST], output[SEQUENCES_MOST];
+	int32_t list[ROWS_MOST], begin[SEQUENCES_MOST + 1], keys[SEQUENCES_MOST], page[SEQUENCES_MOST][PAGES_MOST], output[SEQUENCES_MOST];
 	struct paged_rows rows;
 };
 
@@ -217,7 +217,7 @@ static bool runs_late(struct paged_bed *b, const struct attention *a)
 	return !changed;
 }
 
-static void decode_steps_join_late_if_asked(void **state)
+static void decode_steps_join_late(void **state)
 {
 	struct gpu_state *g;
 	unsigned shared_most;
@@ -230,8 +230,6 @@ static void decode_steps_join_late_if_asked(void **state)
 	add_sequence(&b, 100, 1);
 	add_sequence(&b, 5, 1);
 	add_sequence(&b, 333, 1);
-	assert_false(runs_late(&b, &at));
-	g->options.join_late = true;
 	assert_true(runs_late(&b, &at));
 	expect_step(&b);
 	g->options.deterministic = true; /* splits are joined one by one */
@@ -246,91 +244,6 @@ static void decode_steps_join_late_if_asked(void **state)
 	add_sequence(&b, 50, 2); /* more than one row */
 	assert_false(runs_late(&b, &at));
 	expect_step(&b);
-	close_bed(&b);
-}
-
-/* O and the cache of a step by paged_rope and paged_attention. Owner: caller. */
-static uint16_t *roped(struct paged_bed *b, struct mat cos_sin, struct mat norm, const char *dropped)
-{
-	const size_t count = (size_t)(b->rows.rows * b->o.cols), cached = (size_t)(b->layer.kv.rows * b->layer.kv.cols);
-	uint16_t *got = malloc((count + cached) * sizeof(*got));
-	struct backend *back = &b->alone.back;
-	struct error err = {0};
-	struct paged_rows device;
-
-	assert_non_null(got);
-	memset(got, 0, count * sizeof(*got));
-	must(back->ops->put(back, b->qkv, b->host_qkv, &err), &err);
-	must(back->ops->put(back, b->layer.kv, b->host_kv, &err), &err);
-	must(back->ops->put(back, mat_rows(&b->o, 0, b->rows.rows), got, &err), &err);
-	must(back->ops->paged_put(back, &b->rows, &b->room, &device, &err), &err);
-	if (dropped)
-		setenv("FAKE_CUDA", dropped, 1);
-	must(back->ops->paged_rope(back, &device, &at, mat_rows(&b->qkv, 0, b->rows.rows), norm, norm, 1e-6f, cos_sin, &b->layer, &err),
-	     &err);
-	must(back->ops->paged_attention(back, &device, &at, b->qkv, &b->layer, b->o, &err), &err);
-	unsetenv("FAKE_CUDA");
-	must(back->ops->get(back, mat_rows(&b->o, 0, b->rows.rows), got, &err), &err);
-	must(back->ops->get(back, b->layer.kv, got + count, &err), &err);
-	return got;
-}
-
-static void expect_roped(struct paged_bed *b, struct mat cos_sin, struct mat norm, bool in_attention)
-{
-	const size_t count = (size_t)(b->rows.rows * b->o.cols + b->layer.kv.rows * b->layer.kv.cols);
-	bool *asked = &gpu_of(&b->alone.back)->options.rope_in_attention;
-	uint16_t *usual, *got, *dropped;
-
-	*asked = false;
-	usual = roped(b, cos_sin, norm, NULL);
-	*asked = true;
-	got = roped(b, cos_sin, norm, NULL);
-	dropped = roped(b, cos_sin, norm, "drop=paged_bf16_d64_rope");
-	for (size_t i = 0; i < count; i++)
-		assert_true(fabs(number(usual, (int64_t)i) - number(got, (int64_t)i)) <= fabs(number(usual, (int64_t)i)) / 64 + 0.01);
-	assert_int_equal(memcmp(usual, dropped, count * sizeof(*usual)) != 0, in_attention);
-	free(usual);
-	free(got);
-	free(dropped);
-}
-
-/* Attention does the rotation of decode steps if it is asked to, and then writes the same keys and values. */
-static void attention_rotates_if_asked(void **state)
-{
-	const struct mat none = {0};
-	float angles[640 * DIM], ones[DIM];
-	struct mat cos_sin = {.rows = 640, .cols = DIM, .dtype = DTYPE_F32}, norm = {.rows = 1, .cols = DIM, .dtype = DTYPE_BF16};
-	uint16_t weights[DIM];
-	struct error err = {0};
-	struct paged_bed b;
-
-	(void)state;
-	skip_without_kernels();
-	open_bed(&b);
-	for (int i = 0; i < 640 * DIM; i++) {
-		const double turn = i / DIM * pow(10000, -2.0 * (i % (DIM / 2)) / DIM);
-
-		angles[i] = (float)(i % DIM < DIM / 2 ? cos(turn) : sin(turn));
-	}
-	for (int i = 0; i < DIM; i++) {
-		ones[i] = 1;
-		weights[i] = bf16_of_f32(ones[i]);
-	}
-	must(arena_mat(b.alone.back.arena, MEM_WORKSPACE, &cos_sin, "angles", &err), &err);
-	must(arena_mat(b.alone.back.arena, MEM_WORKSPACE, &norm, "norm", &err), &err);
-	must(b.alone.back.ops->put(&b.alone.back, cos_sin, angles, &err), &err);
-	must(b.alone.back.ops->put(&b.alone.back, norm, weights, &err), &err);
-	add_sequence(&b, 100, 1);
-	add_sequence(&b, 5, 1);
-	for (int s = 0; s < 2; s++) { /* where the lists say that a row's key goes */
-		b.list[s] = b.keys[s] - 1;
-		b.slots[s] = b.page[s][b.list[s] / PAGE] * PAGE + b.list[s] % PAGE;
-	}
-	b.rows.slot = b.slots;
-	expect_roped(&b, cos_sin, none, true);
-	expect_roped(&b, cos_sin, norm, false); /* heads with a norm */
-	gpu_of(&b.alone.back)->options.deterministic = true;
-	expect_roped(&b, cos_sin, none, false);
 	close_bed(&b);
 }
 
@@ -445,8 +358,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_attend_to_their_pages),	cmocka_unit_test(lists_keep_their_addresses),
-		cmocka_unit_test(attention_begins_early),	cmocka_unit_test(decode_steps_join_late_if_asked),
-		cmocka_unit_test(attention_rotates_if_asked),
+		cmocka_unit_test(attention_begins_early),	cmocka_unit_test(decode_steps_join_late),
 		cmocka_unit_test(steps_beyond_their_room_are_refused), cmocka_unit_test(other_caches_are_refused),
 		cmocka_unit_test(a_driver_without_memory_is_reported),
 	};

@@ -64,9 +64,9 @@ static enum load_adapters adapters_how(void)
 {
 	const char *text = getenv("ASSAY_SERVE_ADAPTERS");
 
-	if (text && !strcmp(text, "chosen"))
-		return LOAD_ADAPTERS_CHOSEN;
-	return text && !strcmp(text, "fused") ? LOAD_ADAPTERS_FUSED : LOAD_ADAPTERS_APART;
+	if (text && !strcmp(text, "apart"))
+		return LOAD_ADAPTERS_APART;
+	return text && !strcmp(text, "fused") ? LOAD_ADAPTERS_FUSED : LOAD_ADAPTERS_CHOSEN;
 }
 
 static struct engine_options engine_options_of(struct engine_process *p)

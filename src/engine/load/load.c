@@ -315,9 +315,6 @@ static enum status open_gpu(struct loaded *l, const struct load_options *o, stru
 						    .graphs = true,
 						    .few_rows = !o->library_gemm,
 						    .adapters = gpu_adapters_of(o->adapters),
-						    .join_late = o->join_late,
-						    .rope_in_attention = o->rope_in_attention,
-						    .load_at_once = o->load_at_once,
 						    .invariant = o->deterministic};
 	enum status st = gpu_backend_takes(&l->weights.shape, err);
 

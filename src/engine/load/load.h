@@ -46,11 +46,8 @@ struct load_options {
 	bool weights_f32;  /* all weights in F32, also those that the file has in blocks or 16 bits (CPU) */
 	bool library_gemm; /* no GEMMs by assay's own kernels, for comparisons (GPU) */
 	enum load_adapters adapters; /* how GEMMs with several adapters run (GPU) */
-	bool join_late;		     /* attention joins results late, for comparisons (GPU) */
-	bool rope_in_attention;	     /* and does the rotation, for comparisons (GPU) */
-	bool load_at_once; /* rows become E4M3 by kernels that load them at once, for comparisons (GPU) */
-	bool penalties;	   /* requests may use penalties */
-	bool no_tuning;	   /* GEMMs run as if nothing had been timed (GPU) */
+	bool penalties;		     /* requests may use penalties */
+	bool no_tuning;		     /* GEMMs run as if nothing had been timed (GPU) */
 	bool deterministic;
 };
 enum {

@@ -746,103 +746,6 @@ static __device__ __forceinline__ void attend(const struct paged_attention_args 
 	copy_wait(0);
 }
 
-/* -- rotation of queries and of a sequence's newest key -- */
-
-/* (x, y) = (x c - y s, y c + x s) for the low numbers of two words with c[0] and s[0], and for the high ones. */
-static __device__ __forceinline__ void words_rotate(uint32_t *x, uint32_t *y, const float *c, const float *s)
-{
-	const float low[2] = {__uint_as_float(*x << 16), __uint_as_float(*y << 16)};
-	const float high[2] = {__uint_as_float(*x & 0xffff0000u), __uint_as_float(*y & 0xffff0000u)};
-
-	*x = pack_bf16(low[0] * c[0] - low[1] * s[0], high[0] * c[1] - high[1] * s[1]);
-	*y = pack_bf16(low[1] * c[0] + low[0] * s[0], high[1] * c[1] + high[0] * s[1]);
-}
-
-/* The words of queries_fetch for BF16: word i has the elements 8 i + 2 (lane % 4) and the next one. */
-static __device__ __forceinline__ void queries_rotate(const struct paged_attention_args *a, const struct paged_unit *u, uint32_t *words,
-						      const int D)
-{
-	const float *cosine = a->cos_sin + (uint64_t)(uint32_t)u->position * a->ld_cos_sin + threadIdx.x % 4 * 2;
-	float c[PAGED_D / 8], s[PAGED_D / 8];
-
-#pragma unroll
-	for (int i = 0; i < D / 16; i++) {
-		c[2 * i] = cosine[8 * i];
-		c[2 * i + 1] = cosine[8 * i + 1];
-		s[2 * i] = cosine[8 * i + D / 2];
-		s[2 * i + 1] = cosine[8 * i + D / 2 + 1];
-	}
-#pragma unroll
-	for (int i = 0; i < D / 16; i++)
-		words_rotate(words + i, words + i + D / 16, c + 2 * i, s + 2 * i);
-}
-
-/* A sequence's newest key and value of a KV head, which the cache does not have yet. A lane has a piece of 16 bytes: the
- * first D / 8 lanes of the key, and as many of the value. */
-struct newest {
-	uint4 piece;
-	uint64_t row; /* of the cache */
-};
-
-/* Whether the warp has the tile of the newest key. */
-static __device__ __forceinline__ bool has_newest(const struct paged_unit *u)
-{
-	return u->end > u->position &&
-	       (uint32_t)(u->position - u->begin) / PAGED_TILE % PAGED_WARPS == threadIdx.x / 32;
-}
-
-static __device__ __forceinline__ void newest_fetch(const struct paged_attention_args *a, const struct paged_unit *u, struct newest *n,
-						    const int D)
-{
-	const uint32_t pieces = (uint32_t)D / 8, lane = threadIdx.x % 32 % (2 * pieces), plane = lane / pieces;
-	const uint64_t head = a->group * a->kv_heads + plane * a->kv_heads + u->kv_head;
-	const uint32_t page = (uint32_t)a->page[u->page + ((uint32_t)u->position >> a->page_bits)];
-
-	n->piece = *(const uint4 *)(a->q + (uint64_t)(uint32_t)u->row * a->ld_q + head * (uint32_t)D + lane % pieces * 8);
-	n->row = ((uint64_t)page << a->page_bits) + ((uint32_t)u->position & ((1u << a->page_bits) - 1));
-}
-
-/* Rotates the key's pieces. The partners of a lane's numbers are those of the lane pieces / 2 further or back. */
-static __device__ __forceinline__ void newest_rotate(const struct paged_attention_args *a, const struct paged_unit *u, struct newest *n,
-						     const int D)
-{
-	const uint32_t pieces = (uint32_t)D / 8, lane = threadIdx.x % 32, half = pieces / 2;
-	const float *cosine = a->cos_sin + (uint64_t)(uint32_t)u->position * a->ld_cos_sin + lane % half * 8;
-	const bool is_second = lane % pieces >= half, is_key = lane % (2 * pieces) < pieces;
-	uint32_t own[4] = {n->piece.x, n->piece.y, n->piece.z, n->piece.w}, other[4];
-
-#pragma unroll
-	for (int i = 0; i < 4; i++) {
-		other[i] = (uint32_t)lane_value((int32_t)own[i], lane ^ half);
-		if (is_second)
-			words_rotate(other + i, own + i, cosine + 2 * i, cosine + 2 * i + D / 2);
-		else
-			words_rotate(own + i, other + i, cosine + 2 * i, cosine + 2 * i + D / 2);
-	}
-	if (!is_key)
-		return;
-	n->piece.x = own[0];
-	n->piece.y = own[1];
-	n->piece.z = own[2];
-	n->piece.w = own[3];
-}
-
-/* Puts key and value into the tile, which has arrived with others in their place, and into the cache. */
-static __device__ __forceinline__ void newest_put(const struct paged_attention_args *a, const struct paged_unit *u, struct newest *n,
-						  uint32_t tile, const int D)
-{
-	const uint32_t pieces = (uint32_t)D / 8, lane = threadIdx.x % 32, plane = lane / pieces, bytes = (uint32_t)D * 2;
-	const uint32_t row = (uint32_t)u->position % PAGED_TILE;
-
-	newest_rotate(a, u, n, D);
-	if (lane < 2 * pieces) {
-		*(uint4 *)shared_bytes(piece_at(tile + plane * PAGED_TILE * bytes, row, lane % pieces, bytes)) = n->piece;
-		*(uint4 *)(a->kv + n->row * a->ld_kv * 2 + (uint64_t)(plane * a->kv_heads + u->kv_head) * bytes +
-			   lane % pieces * 16) = n->piece;
-	}
-	__syncwarp();
-}
-
 /* -- units whose results are joined late -- */
 
 /* The warps' results of the block's unit number n are in area n % 2 of shared memory. A phase of the area's barrier `put`
@@ -903,51 +806,33 @@ static __device__ __forceinline__ void late_put(const struct paged_attention_arg
 	l->unit = *u;
 }
 
-/* A unit's queries, rotated if this is the kernel's work. */
-static __device__ __forceinline__ void queries_ready(const struct paged_attention_args *a, const struct paged_unit *u, uint32_t *words,
-						     const int D, const bool E4M3, const bool ROPE)
-{
-	queries_fetch(a, u, words, D, E4M3);
-	if (ROPE)
-		queries_rotate(a, u, words, D);
-}
-
 /* Processes a unit. `words` has its queries, and afterwards those of the next unit, if there is one. */
 static __device__ __forceinline__ void unit_run_late(const struct paged_attention_args *a, struct ring *r, const struct paged_unit *u,
 						     const struct paged_unit *next, bool is_last, uint32_t *words, struct late *l,
-						     const int D, const bool E4M3, const bool ROPE)
+						     const int D, const bool E4M3)
 {
 	struct columns c;
 	float o[PAGED_D / 16][PAGED_COL_TILES][4];
 	uint32_t q[PAGED_D / 8];
-	struct newest newest;
-	const bool puts = ROPE && has_newest(u);
 	bool fetched = is_last;
 
 	c.position = u->position + (int32_t)(u->col / a->group);
 	c.first = u->col % a->group;
-	if (puts)
-		newest_fetch(a, u, &newest, D);
 	queries_become(q, words, D, E4M3);
 	columns_clear(&c, o, D, 1);
 #pragma unroll 1
 	for (int32_t key = u->begin + (int32_t)(threadIdx.x / 32) * PAGED_TILE; key < u->end; key += PAGED_WARPS * PAGED_TILE) {
-		if (puts && key + PAGED_TILE > u->position) {
-			copy_wait(r->depth - 1);
-			__syncwarp();
-			newest_put(a, u, &newest, r->base + r->taken * r->bytes, D);
-		}
 		tile_take(a, r, &c, key, q, 0, o, D, E4M3, 1);
 		if (!fetched)
-			queries_ready(a, next, words, D, E4M3, ROPE);
+			queries_fetch(a, next, words, D, E4M3);
 		fetched = true;
 	}
 	if (!fetched)
-		queries_ready(a, next, words, D, E4M3, ROPE);
+		queries_fetch(a, next, words, D, E4M3);
 	late_put(a, l, u, &c, o, D, E4M3);
 }
 
-static __device__ __forceinline__ void attend_late(const struct paged_attention_args *a, const int D, const bool E4M3, const bool ROPE)
+static __device__ __forceinline__ void attend_late(const struct paged_attention_args *a, const int D, const bool E4M3)
 {
 	const uint32_t slot = paged_slot_bytes((uint32_t)D, E4M3 ? 1 : 2), join = PAGED_WARPS * a->depth * slot;
 	struct paged_unit u = a->first[blockIdx.x], next = u;
@@ -962,7 +847,7 @@ static __device__ __forceinline__ void attend_late(const struct paged_attention_
 	late_init(l.barriers);
 	grid_wait();
 	if (unit < r.units)
-		queries_ready(a, &u, words, D, E4M3, ROPE);
+		queries_fetch(a, &u, words, D, E4M3);
 	for (; filled < a->depth; filled++)
 		ring_fill(a, &r, D, E4M3);
 	for (; unit < r.units; unit++) {
@@ -970,7 +855,7 @@ static __device__ __forceinline__ void attend_late(const struct paged_attention_
 
 		if (!is_last)
 			next = a->unit[unit + 1];
-		unit_run_late(a, &r, &u, &next, is_last, words, &l, D, E4M3, ROPE);
+		unit_run_late(a, &r, &u, &next, is_last, words, &l, D, E4M3);
 		if (u.parts > 1) {
 			late_join(a, &l, D);
 			part_arrive(a, unit, u.place, u.parts, join, D);

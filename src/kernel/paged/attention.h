@@ -61,10 +61,6 @@ static_assert(sizeof(struct paged_unit) == 48, "layout shared with nvcc");
  * The same with _late at the end are for steps in which units have up to eight columns and the split is
  * PAGED_WHOLE. A unit's results are joined there when the warps have processed the next unit. O has the same
  * bits. These entries need paged_shared_late(..) bytes of shared memory.
- *
- * Entries paged_bf16_dD_rope are those with _late for sequences with one row. They also do the work of
- * step_rope (kernel/step/rows.h) without norms. q has the rows' keys and values behind the queries, and none
- * are rotated. Attention rotates queries and keys, and writes keys and values to the cache. q is not changed.
  */
 struct paged_attention_args {
 	DEVICE_PTR(const uint16_t) q; /* [rows, heads * D] */
@@ -87,10 +83,8 @@ struct paged_attention_args {
 	int32_t split;	  /* keys after which the warps' results are joined: PAGED_SPLIT or PAGED_WHOLE */
 	float scale_log2; /* scale * log2(e) */
 	uint32_t reserved;
-	DEVICE_PTR(const float) cos_sin; /* [positions, ld_cos_sin] D / 2 cosines, then sines; _rope only */
-	uint64_t ld_cos_sin;
 };
-static_assert(sizeof(struct paged_attention_args) == 160, "layout shared with nvcc");
+static_assert(sizeof(struct paged_attention_args) == 144, "layout shared with nvcc");
 
 /* Bytes of a slot: keys and values of a tile, and their scales. */
 static PAGED_BOTH inline uint32_t paged_slot_bytes(uint32_t head_dim, uint32_t element_bytes)

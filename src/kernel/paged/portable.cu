@@ -9,20 +9,18 @@
 		attend(&a, D, E4M3);                                                                         \
 	}
 
-#define PAGED_LATE_ENTRY(NAME, D, HOW, E4M3, ROPE)                                                           \
+#define PAGED_LATE_ENTRY(NAME, D, E4M3)                                                                      \
 	ENTRY void __launch_bounds__(PAGED_THREADS, 1)                                                       \
-		paged_##NAME##_d##D##_##HOW(const __grid_constant__ struct paged_attention_args a)           \
+		paged_##NAME##_d##D##_late(const __grid_constant__ struct paged_attention_args a)            \
 	{                                                                                                    \
-		attend_late(&a, D, E4M3, ROPE);                                                              \
+		attend_late(&a, D, E4M3);                                                                    \
 	}
 
 PAGED_ENTRY(bf16, 64, false)
 PAGED_ENTRY(bf16, 128, false)
 PAGED_ENTRY(e4m3, 64, true)
 PAGED_ENTRY(e4m3, 128, true)
-PAGED_LATE_ENTRY(bf16, 64, late, false, false)
-PAGED_LATE_ENTRY(bf16, 128, late, false, false)
-PAGED_LATE_ENTRY(e4m3, 64, late, true, false)
-PAGED_LATE_ENTRY(e4m3, 128, late, true, false)
-PAGED_LATE_ENTRY(bf16, 64, rope, false, true)
-PAGED_LATE_ENTRY(bf16, 128, rope, false, true)
+PAGED_LATE_ENTRY(bf16, 64, false)
+PAGED_LATE_ENTRY(bf16, 128, false)
+PAGED_LATE_ENTRY(e4m3, 64, true)
+PAGED_LATE_ENTRY(e4m3, 128, true)

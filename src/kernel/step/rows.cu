@@ -156,45 +156,6 @@ ENTRY void __launch_bounds__(STEP_THREADS) step_swiglu(const __grid_constant__ s
 
 #define FFN_KEEP (STEP_FFN_MAX / 8 / STEP_FFN_THREADS) /* vectors of a row per thread */
 
-ENTRY void __launch_bounds__(STEP_FFN_THREADS, 1) step_swiglu_e4m3(const __grid_constant__ struct step_swiglu_args a)
-{
-	const uint16_t *gate = a.gate_up + blockIdx.x * a.ld_gate_up;
-	const int wide = wide16(a.gate_up, a.ld_gate_up * 2);
-	uint4 kept[FFN_KEEP];
-	float most = 0, by;
-
-	let_next_begin();
-	wait_for_earlier();
-#pragma unroll
-	for (int i = 0; i < FFN_KEEP; i++) {
-		const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8, left = a.ffn - col;
-		float g[8], u[8];
-
-		if (left <= 0)
-			continue;
-		unpack8(g, load8(gate + col, left, wide));
-		unpack8(u, load8(gate + a.ffn + col, left, wide && a.ffn % 8 == 0));
-#pragma unroll
-		for (int j = 0; j < 8; j++)
-			g[j] = silu(g[j]) * u[j];
-		kept[i] = pack8(g);
-		store8(a.h + blockIdx.x * a.ld_h + col, kept[i], left, wide16(a.h, a.ld_h * 2));
-		unpack8(g, kept[i]);
-		most = largest8(g, most);
-	}
-	by = e4m3_factor(block_largest(most, (float *)shared), a.scale + blockIdx.x);
-#pragma unroll
-	for (int i = 0; i < FFN_KEEP; i++) {
-		const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8;
-		float v[8];
-
-		if (col >= a.ffn)
-			continue;
-		unpack8(v, kept[i]);
-		store_e4m3(v, a.h_e4m3 + blockIdx.x * a.ld_e4m3 + col, a.ffn - col, by);
-	}
-}
-
 /* -- rows whose numbers are all requested at once -- */
 
 /* A thread's `count` vectors of a row; beyond its end zeros. */
@@ -239,7 +200,7 @@ static __device__ __forceinline__ void store_row_e4m3(const uint4 *q, float most
 	}
 }
 
-ENTRY void __launch_bounds__(STEP_FFN_THREADS, 1) step_swiglu_e4m3_at_once(const __grid_constant__ struct step_swiglu_args a)
+ENTRY void __launch_bounds__(STEP_FFN_THREADS, 1) step_swiglu_e4m3(const __grid_constant__ struct step_swiglu_args a)
 {
 	const uint16_t *gate = a.gate_up + blockIdx.x * a.ld_gate_up;
 	const int wide = wide16(a.gate_up, a.ld_gate_up * 2), wide_h = wide16(a.h, a.ld_h * 2);

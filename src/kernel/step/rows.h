@@ -56,8 +56,8 @@ static_assert(sizeof(struct step_norm_args) == 96, "layout shared with nvcc");
 
 /* step_swiglu: h = bf16(silu(gate) * up), the bits of train_swiglu. Grid: step_blocks(rows, ffn) of
  * STEP_THREADS. step_swiglu_e4m3: the same and h's rows in E4M3, as step_rmsnorm writes y's. ffn <=
- * STEP_FFN_MAX. Grid: rows blocks of STEP_FFN_THREADS. step_swiglu_e4m3_at_once: the same numbers. A thread
- * requests all that it reads before it writes. */
+ * STEP_FFN_MAX. Grid: rows blocks of STEP_FFN_THREADS. A thread requests all that it reads before it writes.
+ */
 struct step_swiglu_args {
 	DEVICE_PTR(const uint16_t) gate_up; /* (rows, 2 ffn), ld_gate_up: gate, then up */
 	DEVICE_PTR(uint16_t) h;		    /* (rows, ffn), ld_h */

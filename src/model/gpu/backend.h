@@ -35,13 +35,6 @@ struct gpu_backend_options {
 	bool few_rows;	/* generation: GEMMs of few rows, and those with E4M3 weights, by assay's kernels */
 	bool invariant; /* with few_rows: a row's GEMMs have the same bits whatever the number of rows */
 	enum gpu_adapters adapters; /* with few_rows, and not invariant */
-	/* generation: attention of steps with one row per sequence joins the warps' results late
-	 * (kernel/paged/attention.h). The bits are the same. */
-	bool join_late;
-	bool rope_in_attention; /* such attention also does the rotation, if heads have no norm */
-	/* generation: rows become E4M3 by kernels whose threads request all that they read at once
-	 * (kernel/step/rows.h). The numbers are the same. */
-	bool load_at_once;
 	bool fp8; /* training with GEMMs in FP8; only on devices whose cuBLASLt has block scales: sm_90 */
 	bool deterministic; /* bit-identical from run to run; attention uses assay's kernels */
 	bool graphs; /* launch the layers of small micro-batches as CUDA graphs, once their shape is known */

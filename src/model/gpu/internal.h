@@ -58,14 +58,11 @@
 	X(PAGED_BF16_128_LATE, "paged_attention", "paged_bf16_d128_late", GPU_PART_ATTENTION, ONE) \
 	X(PAGED_E4M3_64_LATE, "paged_attention", "paged_e4m3_d64_late", GPU_PART_ATTENTION, ONE) \
 	X(PAGED_E4M3_128_LATE, "paged_attention", "paged_e4m3_d128_late", GPU_PART_ATTENTION, ONE) \
-	X(PAGED_BF16_64_ROPE, "paged_attention", "paged_bf16_d64_rope", GPU_PART_ATTENTION, ONE) \
-	X(PAGED_BF16_128_ROPE, "paged_attention", "paged_bf16_d128_rope", GPU_PART_ATTENTION, ONE) \
 	X(STEP_EMBED, "step_rows", "step_embed", GPU_PART_LOSS, ONE) \
 	X(STEP_RMSNORM, "step_rows", "step_rmsnorm", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_ROPE, "step_rows", "step_rope", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_SWIGLU, "step_rows", "step_swiglu", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_SWIGLU_E4M3, "step_rows", "step_swiglu_e4m3", GPU_PART_ELEMENTS, ONE) \
-	X(STEP_SWIGLU_E4M3_AT_ONCE, "step_rows", "step_swiglu_e4m3_at_once", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_QUANTIZE, "step_rows", "step_quantize", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_ADAPTER_MASK, "step_rows", "step_adapter_mask", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_ADAPTER_SCALE, "step_rows", "step_adapter_scale", GPU_PART_ELEMENTS, ONE) \
@@ -124,14 +121,13 @@ struct gpu_state {
 	struct lanes *lanes;		    /* NULL: not needed yet */
 	void *pinned;			    /* memory of back->host; NULL: none */
 	struct paged_lists *paged;	    /* NULL: not needed yet */
-	struct mat angles; /* cosines and sines by which the next attention rotates; rows 0: it does not */
-	struct sample_turns *sampling; /* lists of samples; NULL: not needed yet */
-	struct fetches *fetches;       /* results; NULL: not needed yet */
-	struct replays *replays;       /* graphs of steps; NULL: not needed yet */
-	bool capturing;		       /* enqueued work becomes part of a graph, so nothing may be timed */
-	bool held;		       /* see gpu_backend_hold */
-	double tuning_s;	       /* part of gpu_backend_tuning_s: timing candidates */
-	gpu_ptr live;		       /* device table of gpu_refresh */
+	struct sample_turns *sampling;	    /* lists of samples; NULL: not needed yet */
+	struct fetches *fetches;	    /* results; NULL: not needed yet */
+	struct replays *replays;	    /* graphs of steps; NULL: not needed yet */
+	bool capturing;	 /* enqueued work becomes part of a graph, so nothing may be timed */
+	bool held;	 /* see gpu_backend_hold */
+	double tuning_s; /* part of gpu_backend_tuning_s: timing candidates */
+	gpu_ptr live;	 /* device table of gpu_refresh */
 	const struct live_part *live_of;
 	int live_count;
 	unsigned shared_most; /* most bytes of shared memory per block */

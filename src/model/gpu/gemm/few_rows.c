@@ -94,9 +94,9 @@ static enum status run_own(struct backend *back, const struct gemm *m, const str
 }
 
 /* Whether step_quantize takes such rows. */
-static bool is_quantized_at_once(const struct gpu_state *g, const struct mat *from, const struct mat *to)
+static bool is_quantized_at_once(const struct mat *from, const struct mat *to)
 {
-	return g->options.load_at_once && from->rows > 0 && from->cols <= STEP_QUANTIZE_MAX &&
+	return from->rows > 0 && from->cols <= STEP_QUANTIZE_MAX &&
 	       !(from->cols % 8 || from->ld % 8 || to->ld % 8 || gpu_address(from->data) % 16 ||
 		 gpu_address(to->data) % 8);
 }
@@ -133,8 +133,8 @@ enum status few_rows_quantize(struct gpu_state *g, const struct mat *from, const
 		.row_to = (uint64_t)to->ld,
 	};
 
-	return is_quantized_at_once(g, from, to) ? quantize_at_once(g, from, to, err)
-						 : skinny_quantize(g->skinny, &q, true, g->stream, err);
+	return is_quantized_at_once(from, to) ? quantize_at_once(g, from, to, err)
+					      : skinny_quantize(g->skinny, &q, true, g->stream, err);
 }
 
 /* Without a choice by timing. On an H200 cuBLASLt is faster from 128 rows on, unless splitting a long k pays.

@@ -25,9 +25,7 @@ struct paged_call {
 	struct mat qkv, o;
 };
 
-enum how { HOW_USUAL, HOW_LATE, HOW_ROPE };
-
-static enum gpu_kernel_id kernel_of(const struct paged_call *c, enum how how)
+static enum gpu_kernel_id kernel_of(const struct paged_call *c, bool late)
 {
 	static const enum gpu_kernel_id all[2][2][2] = {
 		{{GPU_KERNEL_PAGED_BF16_64, GPU_KERNEL_PAGED_BF16_64_LATE},
@@ -37,9 +35,7 @@ static enum gpu_kernel_id kernel_of(const struct paged_call *c, enum how how)
 	};
 
 	/* a head has 64 elements or 128: workspace_paged refuses others */
-	if (how == HOW_ROPE)
-		return c->at->head_dim == 64 ? GPU_KERNEL_PAGED_BF16_64_ROPE : GPU_KERNEL_PAGED_BF16_128_ROPE;
-	return all[c->at->head_dim != 64][c->cache->scale.rows > 0][how == HOW_LATE];
+	return all[c->at->head_dim != 64][c->cache->scale.rows > 0][late];
 }
 
 static uint32_t group_of(const struct attention *at)
@@ -47,38 +43,16 @@ static uint32_t group_of(const struct attention *at)
 	return (uint32_t)(at->heads / at->kv_heads);
 }
 
-static uint32_t depth_of(const struct backend *back, const struct attention *at,
-			 const struct paged_layer *cache)
-{
-	return paged_depth((uint32_t)at->head_dim, cache->scale.rows ? 1 : 2, gpu_of(back)->shared_most);
-}
-
-/* Whether the kernels that join late take the step: its units have one row and one split. */
-static bool is_for_late(const struct backend *back, const struct paged_rows *r, const struct attention *at,
-			const struct paged_layer *cache)
+/* Whether the kernel that joins late takes the step: its units have one row and one split. */
+static bool joins_late(const struct backend *back, const struct paged_call *c, uint32_t depth)
 {
 	const struct gpu_state *g = gpu_of(back);
-	const struct paged_rows *host = &((const struct paged_placed *)r->lists)->host;
+	const struct paged_rows *host = &((const struct paged_placed *)c->rows->lists)->host;
 
-	return !g->options.deterministic && group_of(at) <= 8 &&
+	return !g->options.deterministic && group_of(c->at) <= 8 &&
 	       host->begin[host->sequences] == host->sequences &&
-	       paged_shared_late((uint32_t)at->head_dim, cache->scale.rows ? 1 : 2,
-				 depth_of(back, at, cache)) <= g->shared_most;
-}
-
-bool paged_attention_rotates(const struct backend *back, const struct paged_rows *r,
-			     const struct attention *at, const struct paged_layer *cache)
-{
-	return gpu_of(back)->options.rope_in_attention && !cache->scale.rows &&
-	       (at->head_dim == 64 || at->head_dim == 128) && is_for_late(back, r, at, cache);
-}
-
-static enum how how_of(const struct backend *back, const struct paged_call *c)
-{
-	if (gpu_of(back)->angles.rows)
-		return HOW_ROPE;
-	return gpu_of(back)->options.join_late && is_for_late(back, c->rows, c->at, c->cache) ? HOW_LATE
-											      : HOW_USUAL;
+	       paged_shared_late((uint32_t)c->at->head_dim, c->cache->scale.rows ? 1 : 2, depth) <=
+		       g->shared_most;
 }
 
 /* rest: without the sequences that have tiles. */
@@ -110,22 +84,18 @@ static enum status run_units(struct backend *back, const struct paged_call *c, b
 		.scale_log2 = c->at->scale * LOG2_E,
 	};
 	const bool e4m3 = c->cache->scale.rows > 0;
-	const enum how how = how_of(back, c);
+	bool late;
 
-	if (how == HOW_ROPE) {
-		args.cos_sin = gpu_address(gpu_of(back)->angles.data);
-		args.ld_cos_sin = (uint64_t)gpu_of(back)->angles.ld;
-	}
-	args.depth = depth_of(back, c->at, c->cache);
+	args.depth = paged_depth(dim, e4m3 ? 1 : 2, shared_most);
 	if (!args.depth)
 		return error_set(err, STATUS_UNSUPPORTED,
 				 "attention over a paged KV cache needs %u bytes of shared memory per block, "
 				 "but the GPU has %u",
 				 paged_shared(dim, e4m3 ? 1 : 2, 1), shared_most);
-	return gpu_run_early(
-		back, kernel_of(c, how), blocks, PAGED_THREADS,
-		(how == HOW_USUAL ? paged_shared : paged_shared_late)(dim, e4m3 ? 1 : 2, args.depth), &args,
-		err);
+	late = joins_late(back, c, args.depth);
+	return gpu_run_early(back, kernel_of(c, late), blocks, PAGED_THREADS,
+			     (late ? paged_shared_late : paged_shared)(dim, e4m3 ? 1 : 2, args.depth), &args,
+			     err);
 }
 
 /* -- tiles -- */
@@ -213,8 +183,5 @@ enum status gpu_paged_attention(struct backend *back, const struct paged_rows *r
 	st = gpu_part_flop(back, GPU_PART_ATTENTION, before, err);
 	if (!st && tiled)
 		st = run_tiles(back, &call, err);
-	if (!st)
-		st = run_units(back, &call, tiled, err);
-	gpu_of(back)->angles = (struct mat){0};
-	return st;
+	return st ? st : run_units(back, &call, tiled, err);
 }

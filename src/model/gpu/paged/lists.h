@@ -21,10 +21,6 @@ void paged_lists_release(struct paged_lists **l);	 /* to be called after the str
 uint32_t paged_lists_blocks(const struct backend *back); /* of attention's grid */
 /* Whether a step with this many rows has tiles (kernel/paged/tiles.h), if the cache is BF16. */
 bool paged_lists_tiled(const struct backend *back, int64_t rows);
-/* Whether attention of the step can do paged_rope's work without norms: then paged_rope leaves the angles in
- * gpu_state, and the next gpu_paged_attention uses them. */
-bool paged_attention_rotates(const struct backend *back, const struct paged_rows *r,
-			     const struct attention *at, const struct paged_layer *cache);
 extern __typeof__(*((struct ops *)0)->paged_put) gpu_paged_put;
 extern __typeof__(*((struct ops *)0)->paged_attention) gpu_paged_attention;
 #endif

@@ -3,7 +3,6 @@
  * (kernel/step/rows.h). */
 #include "kernel/step/rows.h"
 #include "model/gpu/internal.h"
-#include "model/gpu/paged/lists.h"
 #include "model/tensor/dtype.h"
 
 enum status gpu_run_early(struct backend *back, enum gpu_kernel_id kernel, unsigned blocks, unsigned threads,
@@ -85,10 +84,6 @@ enum status gpu_paged_rope(struct backend *back, const struct paged_rows *rows, 
 	enum status st = check_rope(at, cache, err);
 
 	cost_touch(back, &qkv, 2);
-	if (!st && !q_norm.rows && !k_norm.rows && paged_attention_rotates(back, rows, at, cache)) {
-		gpu_of(back)->angles = cos_sin;
-		return STATUS_OK;
-	}
 	return st ? st
 		  : gpu_run_early(
 			    back, GPU_KERNEL_STEP_ROPE,
@@ -136,10 +131,8 @@ enum status gpu_step_swiglu(struct backend *back, struct mat gate_up, struct mat
 	enum status st;
 
 	if (h.e4m3 && h.cols <= STEP_FFN_MAX)
-		return gpu_run_early(back,
-				     gpu_of(back)->options.load_at_once ? GPU_KERNEL_STEP_SWIGLU_E4M3_AT_ONCE
-									: GPU_KERNEL_STEP_SWIGLU_E4M3,
-				     (unsigned)h.rows, STEP_FFN_THREADS, STEP_NORM_SHARED, &args, err);
+		return gpu_run_early(back, GPU_KERNEL_STEP_SWIGLU_E4M3, (unsigned)h.rows, STEP_FFN_THREADS,
+				     STEP_NORM_SHARED, &args, err);
 	st = gpu_run_early(back, GPU_KERNEL_STEP_SWIGLU, step_blocks((uint64_t)h.rows, (uint64_t)h.cols),
 			   STEP_THREADS, 0, &args, err);
 	return st || !h.e4m3 ? st : few_rows_quantize(gpu_of(back), &h, h.e4m3, err);
