@@ -59,16 +59,6 @@ static bool flag(const struct engine_process *p, const char *name)
 	return json_is_true(json_object_get(p->channel.first, name));
 }
 
-/* ASSAY_SERVE_ADAPTERS, for tests: how GEMMs with several adapters run on a GPU. */
-static enum load_adapters adapters_how(void)
-{
-	const char *text = getenv("ASSAY_SERVE_ADAPTERS");
-
-	if (text && !strcmp(text, "apart"))
-		return LOAD_ADAPTERS_APART;
-	return text && !strcmp(text, "fused") ? LOAD_ADAPTERS_FUSED : LOAD_ADAPTERS_CHOSEN;
-}
-
 static struct engine_options engine_options_of(struct engine_process *p)
 {
 	const json_t *adapters = json_object_get(p->channel.first, "adapters");
@@ -90,7 +80,6 @@ static struct engine_options engine_options_of(struct engine_process *p)
 			 .memory = (uint64_t)number(p, "memory"),
 			 .cache_e4m3 = flag(p, "cache_e4m3"),
 			 .weights_e4m3 = flag(p, "weights_e4m3"),
-			 .adapters = adapters_how(),
 			 .penalties = true,
 			 .deterministic = flag(p, "deterministic")},
 		.vocab = p->vocab,

@@ -14,9 +14,9 @@
 /* AUTO: a GPU if one is usable, else the CPU; there is a warning if a GPU exists but is not usable. */
 enum load_device { LOAD_AUTO, LOAD_CPU, LOAD_GPU };
 
-/* APART: by several kernels. CHOSEN: by one kernel, if timing at load finds that to be faster. FUSED: by one
- * kernel where it can, for comparisons. */
-enum load_adapters { LOAD_ADAPTERS_APART, LOAD_ADAPTERS_CHOSEN, LOAD_ADAPTERS_FUSED };
+/* CHOSEN: by one kernel, if timing at load finds that to be faster. For comparisons: APART, by several
+ * kernels; FUSED, by one kernel where it can. */
+enum load_adapters { LOAD_ADAPTERS_CHOSEN, LOAD_ADAPTERS_APART, LOAD_ADAPTERS_FUSED };
 
 struct load_options {
 	enum load_device device;
