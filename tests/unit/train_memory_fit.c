@@ -480,8 +480,8 @@ static void follow(struct config *c, const char *advice)
 
 #define OF_LORA "lora: {r: 64}", ""
 #define OF_ALL "", "full_finetuning: true, "
-/* Every mode of training on a GPU that is too small: each setting that is named is one that the configuration takes,
- * and saves what is said; one of them is `due`. */
+/* Every mode of training, on a GPU that is too small. The configuration takes each setting of the message, and the plan
+ * then has the bytes of the message. One of the settings is `due`. */
 static void each_mode_names_settings_that_it_takes(void **state)
 {
 	static const struct {
