@@ -5,7 +5,7 @@
 #include "report/plot/plot.h"
 #include "report/text/format.h"
 
-/* In points. The names are left of the bars, and the figures right of them. */
+/* In points. Each row has the rung's name, its bar and its figures. */
 enum { WIDTH = 860, MARGIN = 20, BARS = 240, BARS_END = 640, ROW = 26, BAR = 16, HEAD = 74, FOOT = 34 };
 enum { SIZE = 13, SIZE_TITLE = 16, SIZE_SMALL = 11 };
 
@@ -70,7 +70,7 @@ static void draw_rung(struct canvas *c, const struct ladder *l, int id, double y
 	canvas_text(c, &figures, BARS_END + 12, y + BAR - 4, words);
 }
 
-/* The rungs without a rate: "not here: TF32, BF16". */
+/* Lists the rungs without a rate. */
 static void draw_foot(struct canvas *c, const struct ladder *l, double y)
 {
 	const struct canvas_style small = {.role = CANVAS_muted, .size = SIZE_SMALL};
