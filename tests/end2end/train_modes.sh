@@ -59,15 +59,20 @@ goes_on cpu-bf16-states cpu '' full ', optim: adamw_bf16'
 goes_on cpu-all-at-once cpu '' full ', precision: fp8, optim: adamw_8bit, recompute: offload, offload: optimizer, bucket_cap_mb: 0.05'
 
 # A run directory's mode is its own: each of these changes the numbers.
-other() { # NAME FROM TO
-	sed -i "s/^\( *\)$2\$/\1$3/" "$1.killed/config.yaml"
-	ok "$1 does not go on with $3" expect 64 train --resume "$1.killed"
-	ok ".. which is said" says "${4:-begun with another configuration}" err
+other() { # NAME SECTION SETTING FROM TO [WORDS]
+	sed -i "s/^\( *\)$3: $4\$/\1$3: $5/" "$1.killed/config.yaml"
+	ok "$1 does not go on with $3: $5" expect 64 train --resume "$1.killed"
+	ok ".. by name" says "${6:-$1.killed: it was begun with another configuration: $2: $3 was $4 and is $5; start a new run}" err
 }
-other cpu-8bit 'optim: adamw_8bit' 'optim: adamw_bf16'
-other cpu-nf4-fp8 'load_in_4bit: true' 'load_in_4bit: false'
-other cpu-fp4 'bnb_4bit_quant_type: fp4' 'bnb_4bit_quant_type: nf4'
-other cpu-fp8-some 'precision: fp8' 'precision: fp32' 'training: bf16: it contradicts precision'
+other cpu-8bit training optim adamw_8bit adamw_bf16
+other cpu-nf4-fp8 model load_in_4bit true false
+other cpu-fp4 model bnb_4bit_quant_type fp4 nf4
+other cpu-fp8-some training precision fp8 fp32 'training: bf16: it contradicts precision'
+other cpu-all-at-once training fp8_layers '\[\]' '\["1"\]' 'training: fp8_layers was \[\] and is \["1"\];'
+sed -i 's/^ *learning_rate: .*/  learning_rate: 1/; s/^ *weight_decay: .*/  weight_decay: 1/; s/^ *seed: .*/  seed: 1/' cpu-bf16-states.killed/config.yaml
+ok "of several changes three are named" eval 'expect 64 train --resume cpu-bf16-states.killed && says "learning_rate was 0.001 and is 1, training: weight_decay was 0 and is 1, training: seed was 42 and is 1;" err'
+sed -i 's/"settings"/"set"/' cpu-bf16-states.killed/journal.jsonl
+ok "a run of an earlier version does not name them" eval 'expect 64 train --resume cpu-bf16-states.killed && says "another configuration; start a new run" err'
 
 if ! "$assay" list kernels | grep -q train_rows_f32; then
 	finish
@@ -81,5 +86,5 @@ goes_on gpu-8bit-none gpu '' full ', optim: adamw_8bit, master_weights: none'
 goes_on gpu-bf16-split gpu '' full ', optim: adamw_bf16, master_weights: split, offload: optimizer, bucket_cap_mb: 0.05'
 goes_on gpu-tf32 gpu '' lora ', precision: tf32'
 goes_on gpu-fp32 gpu '' full ', precision: fp32, optim: adamw_8bit'
-other gpu-8bit-none 'master_weights: none' 'master_weights: split'
+other gpu-8bit-none training master_weights none split
 finish
