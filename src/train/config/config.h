@@ -171,8 +171,8 @@ void config_write(struct text *out, const struct config *c);
 void config_hash(char out[65], const struct config *c);
 /* SHA-256 of the settings that a resumed run may not change: all without no_key. */
 void config_run_hash(char out[65], const struct config *c);
-/* These settings as texts: {"training": {"precision": "fp8"}}. Texts of the sections model and data are left out,
- * because they may be paths. Owner: caller. NULL: no memory. */
+/* These settings as texts: {"training": {"precision": "fp8"}}. Texts of the sections model and data are left
+ * out, because they may be paths. Owner: caller. NULL: no memory. */
 json_t *config_run_settings(const struct config *c);
 
 /* Reads DeepSpeed's JSON, given as a file or a map (train/config/deepspeed.c). Stage, micro-batch,
