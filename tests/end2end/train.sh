@@ -214,7 +214,7 @@ ok "a run that hung goes on" goes_on hung
 ok "to the same end" same_as_whole hung
 sed -i 's/^  seed: 42$/  seed: 7/' fallen/config.yaml
 ok "another configuration is not gone on with" expect 64 train --resume fallen
-ok "and that is said" says 'begun with another configuration' err
+ok "and that is said" says 'begun with another configuration: training: seed was 42 and is 7; start' err
 
 # A rate far too high: the held-out loss rises, the run ends early, and the adapter is the best one's.
 lora="{r: 4, alpha: 64}" config early.yaml "max_steps: 400" "eval_steps: 5" "early_stopping_patience: 2" \

@@ -6,6 +6,7 @@
  */
 #ifndef TRAIN_CONFIG_CONFIG_H
 #define TRAIN_CONFIG_CONFIG_H
+#include <jansson.h>
 #include "core/input/opt.h"
 #include "core/text/text.h"
 #include "core/input/tree.h"
@@ -172,6 +173,9 @@ void config_write(struct text *out, const struct config *c);
 void config_hash(char out[65], const struct config *c);
 /* SHA-256 of the settings that a resumed run may not change: all without no_key. */
 void config_run_hash(char out[65], const struct config *c);
+/* These settings as texts: {"training": {"precision": "fp8"}}. Texts of the sections model and data are left
+ * out, because they may be paths. Owner: caller. NULL: no memory. */
+json_t *config_run_settings(const struct config *c);
 
 /* Reads DeepSpeed's JSON, given as a file or a map (train/config/deepspeed.c). Stage, micro-batch,
  * accumulation, clipping and bf16 become settings of `training`; if such a setting is also given there, it
