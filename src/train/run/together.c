@@ -99,7 +99,7 @@ enum status run_comm_device(struct train *t, struct error *err)
 		st = open_tensor_groups(t, err);
 	if (!st)
 		st = open_shard_groups(t, err);
-	return st ? st : planted_put(t->comm, t->data_comm, err);
+	return st ? st : planted_put(t->comm, t->data_comm, t->tensor_comm, err);
 }
 
 void run_comm_close(struct train *t)
