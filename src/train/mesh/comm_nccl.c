@@ -418,9 +418,10 @@ static const struct comm_ops nccl_ops = {
 	.close = nccl_close_comm,
 };
 
-uint64_t comm_nccl_bytes(enum dtype travels)
+uint64_t comm_nccl_bytes(uint64_t communicators, enum dtype travels)
 {
-	return CHANNELS * CONNECTION_BYTES + (travels == DTYPE_BF16 ? dtype_bytes(DTYPE_BF16, PIECE) : 0);
+	return communicators * CHANNELS * CONNECTION_BYTES +
+	       (travels == DTYPE_BF16 ? dtype_bytes(DTYPE_BF16, PIECE) : 0);
 }
 
 enum status comm_nccl_open(struct comm **out, struct team *team, struct error *err)
