@@ -140,7 +140,6 @@ show() {
 }
 all_trials
 show
-[ "$how" = mpirun ] || finish
 # The same at the collectives of ranks that divide weights, gradient and states, and of two groups of two ranks.
 dividing() { # RANKS STAGE [LINE]
 	ranks=$1 zero=$2 more=${3:-}
@@ -150,6 +149,10 @@ dividing() { # RANKS STAGE [LINE]
 	all_trials
 	show
 }
+if [ "$how" != mpirun ]; then
+	[ "$ranks" -lt 4 ] || ODD=1 KINDS=layer dividing 4 0 "tensor_parallel_size: 2"
+	finish
+fi
 if [ -z "$zero" ]; then
 	was=$ranks all=$trials trials=$(((trials + 1) / 2))
 	KINDS=${KINDS:-hang size type order weights lost late none}
