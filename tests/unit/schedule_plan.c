@@ -312,6 +312,16 @@ static void test_plan__many_decode_rows_do_not_wait(void **state)
 	schedule_free(&s);
 }
 
+static void test_plan__very_few_decode_rows_do_not_wait(void **state)
+{
+	struct schedule *s = open_tiles(1);
+
+	(void)state;
+	submit_prompts(s, 1, 64);
+	expect_kinds(s, "BDD");
+	schedule_free(&s);
+}
+
 /* Only the last piece of a long prompt goes ahead. */
 static void test_plan__a_long_prompt_goes_ahead_only_with_its_end(void **state)
 {
@@ -327,7 +337,7 @@ static void test_plan__a_long_prompt_goes_ahead_only_with_its_end(void **state)
  * cost 100 steps each, and at most 800 steps are saved. */
 static void test_plan__decode_rows_wait_longer_for_many_prompts_but_rarely(void **state)
 {
-	struct schedule *s = open_tiles(1);
+	struct schedule *s = open_tiles(2);
 
 	(void)state;
 	for (int32_t i = 0; i < 198; i++)
@@ -335,11 +345,11 @@ static void test_plan__decode_rows_wait_longer_for_many_prompts_but_rarely(void 
 	submit_prompts(s, 6, 64);
 	expect_kinds(s, "PPDPDPDPDPDD"); /* 199 steps, the first one with them */
 	schedule_free(&s);
-	s = open_tiles(1);
+	s = open_tiles(2);
 	for (int32_t i = 0; i < 850; i++)
 		bed_step(s, 0);
-	submit_prompts(s, 8, 64);
-	expect_kinds(s, "PPPDPPPDPDPDD");
+	submit_prompts(s, 7, 64);
+	expect_kinds(s, "PPPDPPDPDPDD");
 	schedule_free(&s);
 }
 
@@ -517,6 +527,7 @@ int main(void)
 		cmocka_unit_test(test_plan__prompts_go_ahead_of_decode_rows),
 		cmocka_unit_test(test_plan__a_prompt_and_decode_rows_share_a_tile),
 		cmocka_unit_test(test_plan__many_decode_rows_do_not_wait),
+		cmocka_unit_test(test_plan__very_few_decode_rows_do_not_wait),
 		cmocka_unit_test(test_plan__a_long_prompt_goes_ahead_only_with_its_end),
 		cmocka_unit_test(test_plan__decode_rows_wait_longer_for_many_prompts_but_rarely),
 		cmocka_unit_test(test_plan__a_text_computes_no_row_too_many),

@@ -158,7 +158,7 @@ static void test_simulation__finds_planted_defects(void **state)
 		if (fault == WORLD_OVER_BUDGET)
 			o.prompt_most = 600;
 		if (fault == WORLD_HELD) {
-			o.schedule.rows_tile = 64;
+			o.schedule.rows_tile = 48;
 			o.schedule.prefill_steps = 6;
 			o.requests = 4000;
 		}

@@ -4,11 +4,12 @@
 
 /* Prompts go ahead of decode rows: */
 enum {
-	AHEAD_SHARE = 8, /* if at most this part of a tile would be decode rows */
-	AHEAD_TILES = 2, /* in two steps one after the other: if more tiles of prompts than this are left, */
-	AHEAD_MOST = 3,	 /* in at most so many steps one after the other, */
-	AHEAD_EVERY = 100, /* and once in so many steps on average; */
-	AHEAD_SAVED = 8,   /* at most so many unused ones are saved */
+	AHEAD_LEAST_SHARE = 32, /* if at least this part of a tile would be decode rows, */
+	AHEAD_MOST_SHARE = 8,	/* and at most this part; */
+	AHEAD_TILES = 2,	/* again in the next step, if more tiles of prompts than this are left, */
+	AHEAD_STEPS = 3,	/* in at most so many steps in a row, */
+	AHEAD_EVERY = 100,	/* and again only once in so many steps on average; */
+	AHEAD_SAVED = 8,	/* at most so many unused ones are saved */
 };
 
 enum rows_kind { ROWS_BOTH, ROWS_PROMPT, ROWS_DECODE };
@@ -247,13 +248,13 @@ static int32_t rows_shared(const struct schedule *s, const struct work *w, int32
 	return rows < s->options.rows_most ? (int32_t)rows : s->options.rows_most;
 }
 
-/* The first prompt ends in one tile, and few requests decode, but their rows would need another tile. */
+/* The first prompt ends in one tile, and some requests decode, whose rows would need another tile. */
 static bool prompts_go_ahead(const struct schedule *s, const struct work *w)
 {
 	const int32_t tile = s->options.rows_tile;
 
-	return w->first_prompt <= tile && w->decode_rows <= tile / AHEAD_SHARE &&
-	       w->prompt_rows + w->decode_rows > tile;
+	return w->first_prompt <= tile && w->prompt_rows + w->decode_rows > tile &&
+	       w->decode_rows >= tile / AHEAD_LEAST_SHARE && w->decode_rows <= tile / AHEAD_MOST_SHARE;
 }
 
 /* Chooses between prompt rows, decode rows and both, if there are both. docs/explanation/design/engine.md,
@@ -266,7 +267,7 @@ static enum rows_kind choose_kind(struct schedule *s, const struct work *w)
 	if (both && s->ahead)
 		kind = prompts_go_ahead(s, w) &&
 				       w->prompt_rows > AHEAD_TILES * (int64_t)s->options.rows_tile &&
-				       s->ahead < AHEAD_MOST && s->ahead_credit >= AHEAD_EVERY
+				       s->ahead < AHEAD_STEPS && s->ahead_credit >= AHEAD_EVERY
 			       ? ROWS_PROMPT
 			       : ROWS_DECODE;
 	else if (both && prompts_go_ahead(s, w))

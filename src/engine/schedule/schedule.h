@@ -67,8 +67,9 @@ struct schedule_options {
 	 * tile needs one step however many requests decode.
 	 * A step of one tile ends earlier than a step of a tile and decode rows. So the decode rows wait for
 	 * the next step if the first prompt ends in a tile and they find no room there. If more than two
-	 * tiles of prompts are left, they wait for at most three such steps, but rarely. Decode rows of more
-	 * than an eighth of a tile never wait. rows_tile 0: budget_ns is the only limit. */
+	 * tiles of prompts are left, they wait for at most three such steps, but rarely. They never
+	 * wait if they are less than 1/32 or more than 1/8 of a tile. rows_tile 0: budget_ns is the only
+	 * limit. */
 	int32_t rows_tile, prefill_steps;
 	int32_t rows_least; /* prefill rows that every step with prefill work plans, and the shortest piece of
 			     * a prompt that is cut; 1 .. rows_most. 0: page_tokens */
