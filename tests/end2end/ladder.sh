@@ -42,6 +42,14 @@ ok "a loss of speed looks different" [ "$(grep -c '<div class="step odd"' all/re
 ok "each rung has its place" eval 'for r in baseline batch tf32 bf16 fused attention packing loading graphs recompute fp8; do says "id=\"rung-$r\"" all/report.html || return 1; done'
 ok "and links to its jobs, which exist" eval 'grep -o "href=\"jobs[^\"]*\"" all/report.html | sed "s/href=\"\(.*\)\"/\1/" > names && [ "$(wc -l < names)" = 15 ] && while read -r name; do [ -e "all/$name" ] || return 1; done < names'
 
+# -- the picture --
+marks() { grep -c "<path [^>]*class=\"f-$2\"" "$1/waterfall.svg"; } # DIR ROLE: bars of a colour
+ok "the waterfall is a picture too" eval '[ "$(marks all s0)" = 1 ] && [ "$(marks all good)" = 3 ] && [ "$(marks all loss)" = 1 ]'
+ok "with rates and factors" eval 'says ">130 tokens/s, times 1.3<" all/waterfall.svg && says ">100 tokens/s<" all/waterfall.svg'
+ok "the whole, and the rungs without a rate" eval 'says "All rungs up to loading: 11 (11 to 11) times the baseline" all/waterfall.svg && says "Not measured here: TF32, BF16, fused kernels, attention, CUDA graphs, FP8<" all/waterfall.svg'
+ok "it is XML" sh -c '! command -v xmllint > /dev/null || xmllint --noout all/waterfall.svg'
+ok "the summary shows it" says "(waterfall.svg)" all/SUMMARY.md
+
 # -- losses --
 echo 'last=5.2' > how.packing
 ok "a rung that changes the loss fails" ladder 1 lossy --rounds 1
@@ -89,7 +97,12 @@ ok "a journal that cannot be written does not end it" eval 'ladder 0 unwritten -
 rm how.baseline
 echo 'mkdir "$(dirname "$config")/../../report.html"' > how.recompute
 ok "a report that cannot be written is an error" eval '! ladder 0 unreported --rounds 1 && says "report.html" err'
+echo 'mkdir "$(dirname "$config")/../../waterfall.svg"' > how.recompute
+ok "so is a picture that cannot be written" eval '! ladder 0 unpainted --rounds 1 && says "waterfall.svg" err'
 rm how.recompute
+for rung in baseline batch packing loading recompute; do echo 'exit 2' > how.$rung; done
+ok "a ladder without any rate has an empty picture" eval 'ladder 2 none --rounds 1 && says "No rung has a factor" none/waterfall.svg && ! says "tokens/s" none/waterfall.svg'
+rm how.*
 
 # -- interrupted and resumed --
 echo ': > waits; sleep 60 & wait $!' > how.packing
