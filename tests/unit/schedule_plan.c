@@ -250,7 +250,7 @@ static struct schedule *open_tiles(int32_t count)
 	o.budget_ns = 1e12;
 	s = bed_open(&o);
 	for (int32_t i = 0; i < count; i++) {
-		struct engine_request q = bed_request(1 + i, 20, 900);
+		struct engine_request q = bed_request(1 + i, 20, 3000);
 
 		bed_submit(s, &q, 0);
 	}
@@ -333,8 +333,7 @@ static void test_plan__a_long_prompt_goes_ahead_only_with_its_end(void **state)
 	schedule_free(&s);
 }
 
-/* If more than two tiles wait, up to three steps of prompts come one after the other. The second and the third
- * cost 100 steps each, and at most 800 steps are saved. */
+/* If more than two tiles are left, two steps of prompts come one after the other. The second one costs 100 steps. */
 static void test_plan__decode_rows_wait_longer_for_many_prompts_but_rarely(void **state)
 {
 	struct schedule *s = open_tiles(2);
@@ -343,13 +342,39 @@ static void test_plan__decode_rows_wait_longer_for_many_prompts_but_rarely(void 
 	for (int32_t i = 0; i < 198; i++)
 		bed_step(s, 0);
 	submit_prompts(s, 6, 64);
-	expect_kinds(s, "PPDPDPDPDPDD"); /* 199 steps, the first one with them */
+	expect_kinds(s, "PPDPDPDPDPDD");
 	schedule_free(&s);
 	s = open_tiles(2);
-	for (int32_t i = 0; i < 850; i++)
+	for (int32_t i = 0; i < 250; i++)
 		bed_step(s, 0);
-	submit_prompts(s, 7, 64);
-	expect_kinds(s, "PPPDPPDPDPDD");
+	submit_prompts(s, 6, 64);
+	expect_kinds(s, "PPDPPDPDPDD");
+	schedule_free(&s);
+}
+
+/* However long nobody asked for it, decode rows wait twice as long at most 16 times. */
+static void test_plan__what_is_saved_for_prompts_is_limited(void **state)
+{
+	struct schedule *s = open_tiles(2);
+	int32_t twice = 0;
+	bool ahead = false;
+
+	(void)state;
+	for (int32_t i = 0; i < 2000; i++)
+		bed_step(s, 0);
+	for (int32_t i = 0; i < 60; i++) {
+		struct engine_request q = bed_request(3 + i, 64, 1);
+
+		bed_submit(s, &q, 0);
+	}
+	for (int32_t i = 0; i < 120; i++) {
+		const struct schedule_plan *plan = schedule_plan(s, 0, 1);
+
+		twice += ahead && !plan->decodes;
+		ahead = !plan->decodes;
+		bed_done(s, bed_results(plan), 0);
+	}
+	assert_int_equal(twice, 16);
 	schedule_free(&s);
 }
 
@@ -530,6 +555,7 @@ int main(void)
 		cmocka_unit_test(test_plan__very_few_decode_rows_do_not_wait),
 		cmocka_unit_test(test_plan__a_long_prompt_goes_ahead_only_with_its_end),
 		cmocka_unit_test(test_plan__decode_rows_wait_longer_for_many_prompts_but_rarely),
+		cmocka_unit_test(test_plan__what_is_saved_for_prompts_is_limited),
 		cmocka_unit_test(test_plan__a_text_computes_no_row_too_many),
 		cmocka_unit_test(test_plan__several_tokens_at_once_if_the_request_is_alone),
 		cmocka_unit_test(test_plan__at_once_takes_no_more_than_the_free_pages),

@@ -7,9 +7,9 @@ enum {
 	AHEAD_LEAST_SHARE = 32, /* if at least this part of a tile would be decode rows, */
 	AHEAD_MOST_SHARE = 8,	/* and at most this part; */
 	AHEAD_TILES = 2,	/* again in the next step, if more tiles of prompts than this are left, */
-	AHEAD_STEPS = 3,	/* in at most so many steps in a row, */
+	AHEAD_STEPS = 2,	/* in at most so many steps in a row, */
 	AHEAD_EVERY = 100,	/* and again only once in so many steps on average; */
-	AHEAD_SAVED = 8,	/* at most so many unused ones are saved */
+	AHEAD_SAVED = 16,	/* at most so many unused ones are saved */
 };
 
 enum rows_kind { ROWS_BOTH, ROWS_PROMPT, ROWS_DECODE };

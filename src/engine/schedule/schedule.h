@@ -67,7 +67,7 @@ struct schedule_options {
 	 * tile needs one step however many requests decode.
 	 * A step of one tile ends earlier than a step of a tile and decode rows. So the decode rows wait for
 	 * the next step if the first prompt ends in a tile and they find no room there. If more than two
-	 * tiles of prompts are left, they wait for at most three such steps, but rarely. They never
+	 * tiles of prompts are left, they wait for at most two such steps, but rarely. They never
 	 * wait if they are less than 1/32 or more than 1/8 of a tile. rows_tile 0: budget_ns is the only
 	 * limit. */
 	int32_t rows_tile, prefill_steps;
