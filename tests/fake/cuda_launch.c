@@ -78,11 +78,14 @@ CUresult fake_enqueue(CUstream s, const struct operation *o)
 		fake_run(&own);
 		return CUDA_SUCCESS;
 	}
-	more = realloc(to->graph->operation, (to->graph->count + 1) * sizeof(*more));
-	if (!more)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	to->graph->operation = more;
-	more[to->graph->count++] = own;
+	if (!(to->graph->count & (to->graph->count - 1))) { /* room for the next power of two */
+		more = realloc(to->graph->operation,
+			       (to->graph->count ? 2 * to->graph->count : 1) * sizeof(*more));
+		if (!more)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		to->graph->operation = more;
+	}
+	to->graph->operation[to->graph->count++] = own;
 	return CUDA_SUCCESS;
 }
 
