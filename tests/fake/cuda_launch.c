@@ -66,6 +66,13 @@ void fake_run(const struct operation *o)
 	}
 }
 
+static bool same_peer_copy(const struct operation *a, const struct operation *b)
+{
+	return b->source != b->destination && a->device == b->device && a->source == b->source &&
+	       a->destination == b->destination && a->to == b->to && a->from == b->from &&
+	       a->bytes == b->bytes;
+}
+
 CUresult fake_enqueue(CUstream s, const struct operation *o)
 {
 	CUstream to = fake_capture_of(s);
@@ -85,6 +92,7 @@ CUresult fake_enqueue(CUstream s, const struct operation *o)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		to->graph->operation = more;
 	}
+	own.again = to->graph->count && same_peer_copy(&to->graph->operation[to->graph->count - 1], &own);
 	to->graph->operation[to->graph->count++] = own;
 	return CUDA_SUCCESS;
 }
