@@ -77,6 +77,10 @@ ok "and how to go on is said" says 'continue it with --resume whole' err
 
 ok "steps are JSON Lines when asked" expect 0 train whole.yaml --out again --json
 ok "each a whole object" sh -c 'grep -c "^{\"type\": *\"step\".*}$" out | grep -qx 60'
+config unsaved.yaml "max_steps: 2" "save_strategy: no"
+ok "a run for a measurement may save nothing" expect 0 train unsaved.yaml --out unsaved
+ok "it has its figures" says '^loss_first ' out
+ok "and neither checkpoint nor adapter" [ -z "$(find unsaved -name 'checkpoint-*' -o -name adapter -o -name latest)" ]
 ok "two runs can be compared" expect 0 compare --all whole again
 ok "by their rate" says '^train  *node  *[0-9]* token' out
 figures() { # of all steps, whichever process made them

@@ -63,6 +63,7 @@ enum config_optim {
 	CONFIG_PAGED_ADAMW_8BIT,
 	CONFIG_PAGED_ADAMW_32BIT
 };
+enum config_save { CONFIG_SAVE_STEPS, CONFIG_SAVE_NO };
 enum config_master { CONFIG_MASTER_FP32, CONFIG_MASTER_SPLIT, CONFIG_MASTER_NONE };
 const char *config_master_name(uint32_t master);
 enum config_offload { CONFIG_OFFLOAD_NONE, CONFIG_OFFLOAD_OPTIMIZER };
@@ -85,6 +86,7 @@ struct config_training {
 		adam_epsilon, max_grad_norm, min_lr_ratio, pct_start, div_factor, final_div_factor;
 	uint64_t warmup_steps, num_decay_steps, logging_steps, eval_steps, save_steps;
 	uint32_t dataloader_num_workers; /* 0: batches are made while the step waits */
+	uint32_t save_strategy;		 /* enum config_save */
 	uint32_t save_total_limit;	 /* 0: keep all */
 	uint32_t lr_scheduler_type, decay_type, recompute, optim, master_weights, offload;
 	/* The caller replaces AUTO in `device` before training; the back end reads AUTO as CPU */
