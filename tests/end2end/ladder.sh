@@ -162,6 +162,7 @@ ok "and leaves nothing behind" [ ! -e bad ]
 # -- plans --
 ok "a plan is printed" eval 'expect 0 ladder --plan --device cpu --out planned && says "^ 1  batch .*per_device_train_batch_size: 2" out && says "^ 2  tf32 .*skipped: TF32 is a mode" out && [ ! -e planned ]'
 ok "on a GPU all rungs are there" eval 'on_gpu ladder --plan && says "^ladder on NVIDIA H100 80GB HBM3; qwen2-7b; 3 rounds of 5 steps" out && says "^ 3  bf16 *precision: bf16" out && [ "$(grep -c skipped out)" -le 2 ]'
+ok "each has settings" eval '! grep -E "^ *[0-9]+ +[a-z0-9]+ *$" out && says "^10  fp8 *precision: fp8" out'
 ok "one GPU does not train on several" eval 'says "^11  parallel *skipped: assay may use one GPU of this machine only" out'
 ok "four do" eval 'nvml=$root/tests/fake/h100x4.json && on_gpu ladder --plan; unset nvml; says "^11  parallel *gpus: 0, gradient_accumulation_steps: 1" out'
 sed 's/^training:/training:\n  master_weights: split/; s/^lora:.*//; s/^  recompute: none/  full_finetuning: true/' mine.yaml > states.yaml

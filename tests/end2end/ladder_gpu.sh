@@ -20,6 +20,9 @@ ok "one GPU does not train on several" in_json all parallel '"verdict": "skipped
 ok "power and energy are there" in_json all bf16 '"joules_per_token":'
 ok "float32 jobs attend plainly" eval 'grep -q "\"attention\": *\"plain\"" all/jobs/round-1-tf32/run/results.json'
 ok "BF16 has another loss than float32, within its tolerance" eval 'in_json all bf16 "\"loss_first_difference\": [1-9]" && ! in_json all batch "\"loss_first_difference\": [1-9][0-9.]*e-0[1-5]"'
+difference() { in_json all "$1" '.' && tr -d '\n' < all/summary.json | sed 's/{ *"rung"/\n&/g' | grep "\"rung\": \"$1\"" | sed 's/.*"loss_first_difference": *\([0-9.e-]*\).*/\1/'; }
+ok "FP8 computes in FP8" eval 'says "precision: fp8" all/jobs/round-1-fp8/run/config.yaml && [ "$(difference fp8)" != "$(difference graphs)" ]'
+ok "each rung has settings of its own" eval 'for r in batch tf32 bf16 fused attention packing loading graphs recompute fp8; do ! in_json all $r "\"settings\": { *}" || return 1; done'
 ok "TF32 and BF16 are told together" says "tf32 to bf16 together" all/SUMMARY.md
 FAKE_CUDA=cuLaunchKernel=719@60 "$assay" ladder --shape tiny --rounds 1 --steps 3 --length 64 --out lost > out 2> err
 ok "a device that fails in each job leaves no factor" eval '[ $? = 2 ] || [ ! -e lost/summary.json ] || says "\"exit_code\": 2" lost/summary.json'

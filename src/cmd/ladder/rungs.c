@@ -101,6 +101,7 @@ const struct rung rung_list[RUNG_COUNT] = {
 		      .title = "FP8",
 		      .says = "linear layers in FP8",
 		      .not_cpu = "a CPU multiplies numbers rounded to FP8 in float32, which is slower",
+		      .setting = {{"training", "precision", "fp8"}},
 		      .least_cc = 90,
 		      .low = 1.28,
 		      .high = 1.36,
