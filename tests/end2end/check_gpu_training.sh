@@ -53,6 +53,8 @@ if mpirun --version 2> /dev/null | grep -q 'Open MPI\|OpenRTE'; then
 	ok "two ranks run" checked two zero tensor
 	for kind in lora full; do ok "tensor parallel is compared, $kind" grep -q "tensor-one-$kind beside tensor-two-$kind: losses of 4 steps within" two/steps.txt; done
 	for stage in 1 2 3; do ok ".. with zero_stage: $stage" grep -q "tensor-one-full beside tensor-zero$stage-full: losses of 4 steps within" two/steps.txt; done
+	ok ".. and with gradients in BF16" grep -q 'tensor-one-full beside tensor-bf16: losses of 4 steps within' two/steps.txt
+	ok ".. and with states in host memory" grep -q 'tensor-two-full beside tensor-host: losses of 4 steps within 0$' two/steps.txt
 	ok ".. and of one copy" grep -q 'tensor-two-full beside tensor-stage: losses of 4 steps within' two/steps.txt
 	for from in 1 2; do ok ".. and after a resume of $from rank(s)" grep -q "tensor-from-$from-rest beside tensor-from-$from-on: losses of 4 steps within" two/steps.txt; done
 	ok "so is its rate" grep -qE '^tensor parallel / data parallel, equal tokens: [0-9]' two/steps.txt

@@ -244,7 +244,7 @@ static void cells_of_several_ranks_are_as_the_table_says(void **state)
 				check_ranks(cell, stage, 2, page);
 		}
 	}
-	assert_int_equal(rows, 28);
+	assert_int_equal(rows, 29);
 	free(text);
 	free(page);
 }
