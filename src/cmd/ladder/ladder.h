@@ -31,6 +31,7 @@ enum rung_id {
 	RUNG_GRAPHS,
 	RUNG_RECOMPUTE,
 	RUNG_FP8,
+	RUNG_PARALLEL,
 	RUNG_COUNT
 };
 
@@ -65,9 +66,10 @@ extern const struct rung rung_list[RUNG_COUNT];
 /* What all jobs have in common. It is the first line of ladder.jsonl, so a resumed ladder has the same. */
 struct ladder_plan {
 	bool gpu;
-	unsigned cc; /* compute capability of the GPU, times 10; 0: not known */
-	bool random; /* the weights that are timed are random numbers */
-	bool own;    /* the ladder makes model and rows */
+	unsigned cc;   /* compute capability of the GPU, times 10; 0: not known */
+	unsigned gpus; /* usable GPUs */
+	bool random;   /* the weights that are timed are random numbers */
+	bool own;      /* the ladder makes model and rows */
 	char model[PATH_MAX], loss_model[PATH_MAX], given[PATH_MAX]; /* given: CONFIG; "": none */
 	char shape[64];			/* the made model's; "": a model was given */
 	uint64_t steps, rounds, length; /* length: tokens of a sequence of the ladder's own rows */
