@@ -19,6 +19,13 @@ done
 ok "power and energy are there" in_json all bf16 '"joules_per_token":'
 ok "float32 jobs attend plainly" eval 'grep -q "\"attention\": *\"plain\"" all/jobs/round-1-tf32/run/results.json'
 ok "BF16 has another loss than float32, within its tolerance" eval 'in_json all bf16 "\"loss_first_difference\": [1-9]" && ! in_json all batch "\"loss_first_difference\": [1-9][0-9.]*e-0[1-5]"'
+result() { sed -n "s/.*\"$2\": *\"\{0,1\}\([a-z0-9.]*\).*/\1/p" "all/jobs/round-1-$1/run/results.json" | tail -n 1; }
+for r in baseline/fp32 tf32/tf32 bf16/bf16 graphs/bf16 fp8/fp8; do
+	ok "rung ${r%/*} computed in ${r#*/}" [ "$(result "${r%/*}" precision)" = "${r#*/}" ]
+done
+ok "with other losses in FP8 than in BF16" [ "$(result fp8 eval_loss)" != "$(result graphs eval_loss)" ]
+ok "adapters are fused from that rung on" [ "$(result bf16 adapters) $(result fused adapters)" = "separate fused" ]
+ok "graphs are launched on that rung and not below" eval '[ "$(result loading graph_launches)" = 0.0 ] && [ "$(result graphs graph_launches)" != 0.0 ]'
 ok "TF32 and BF16 are told together" says "tf32 to bf16 together" all/SUMMARY.md
 FAKE_CUDA=cuLaunchKernel=719@60 "$assay" ladder --shape tiny --rounds 1 --steps 3 --length 64 --out lost > out 2> err
 ok "a device that fails in each job leaves no factor" eval '[ $? = 2 ] || [ ! -e lost/summary.json ] || says "\"exit_code\": 2" lost/summary.json'

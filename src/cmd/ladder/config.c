@@ -126,13 +126,26 @@ enum status ladder_base_again(struct ladder *l, struct error *err)
 	return config_read(&l->base, path, err);
 }
 
+static bool has_settings(const struct ladder *l, enum rung_id id, enum rung_id on);
+
+bool ladder_trade_pays(const struct ladder *l, enum rung_id on)
+{
+	const struct ladder_job *own = &l->job[0][on], *below = NULL;
+
+	for (int id = (int)on - 1; !below && id >= 0; id--)
+		if (has_settings(l, on, (enum rung_id)id))
+			below = &l->job[0][id];
+	return below && own->ended && !own->code && own->v.tokens_per_s > below->v.tokens_per_s;
+}
+
 /* Whether the job of `id` has the settings of rung `on`. */
 static bool has_settings(const struct ladder *l, enum rung_id id, enum rung_id on)
 {
 	if (on > id || *l->rung[on].lacks)
 		return false;
-	return on == id || on == RUNG_BASELINE ||
-	       (!rung_list[on].trade && !(l->job[0][on].ended && l->job[0][on].code));
+	if (on == id || on == RUNG_BASELINE)
+		return true;
+	return rung_list[on].trade ? ladder_trade_pays(l, on) : !(l->job[0][on].ended && l->job[0][on].code);
 }
 
 static enum status set_rungs(const struct ladder *l, struct config *c, enum rung_id id, struct error *err)

@@ -97,6 +97,8 @@ enum status ladder_journal_add(const struct ladder *l, unsigned round, enum rung
 
 	if (*job->why)
 		json_object_set_new(line, "why", json_string(job->why));
+	if (job->idle)
+		json_object_set_new(line, "no_effect", json_true());
 	return append(l, line, err);
 }
 
@@ -133,6 +135,7 @@ static void take_job(struct ladder *l, const json_t *line)
 		return;
 	l->job[round][id] = (struct ladder_job){
 		.ended = true,
+		.idle = json_is_true(json_object_get(line, "no_effect")),
 		.code = (int)json_integer_value(json_object_get(line, "code")),
 		.seconds = json_member_number(line, "seconds"),
 	};

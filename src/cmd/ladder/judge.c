@@ -5,6 +5,7 @@
 #include <string.h>
 #include "cmd/ladder/ladder.h"
 #include "core/math/stats.h"
+#include "core/text/units.h"
 #include "train/config/settings.h"
 
 /* Tolerated difference of the held-out loss from the baseline's, as shares (ladder.md, "Losses"). */
@@ -146,6 +147,23 @@ static void judge_loss(struct ladder *l, int id)
 		    r->loss_last_share, t.last);
 }
 
+/* What a trade was worth, in words. */
+static void judge_trade(struct ladder *l, int id)
+{
+	struct ladder_rung *r = &l->rung[id];
+	const struct ladder_rung *below = &l->rung[r->below];
+	const double less = below->v.memory_bytes - r->v.memory_bytes;
+	char bytes[48], memory[80] = "";
+
+	units_format(bytes, sizeof(bytes), fabs(less), "B");
+	if (less < 0 || less > 0)
+		snprintf(memory, sizeof(memory), ", with %s %s memory", bytes, less > 0 ? "less" : "more");
+	say(r, VERDICT_STAGE_PASSED,
+	    "%s on this device: %.3g of the rate of %s%s; later rungs are measured %s it",
+	    r->factor > 1 ? "worth it" : "not worth it", r->factor, rung_list[r->below].word, memory,
+	    ladder_trade_pays(l, (enum rung_id)id) ? "with" : "without");
+}
+
 /* The first job of the rung that failed; NULL: none. */
 static const struct ladder_job *failed_job(const struct ladder *l, int id)
 {
@@ -170,6 +188,9 @@ static void judge_rung(struct ladder *l, int id)
 	r->verdict = VERDICT_STAGE_PASSED;
 	if (*r->lacks)
 		say(r, VERDICT_STAGE_SKIPPED, "%s", r->lacks);
+	else if (failed && failed->idle)
+		say(r, rung_list[id].effect.demanded ? VERDICT_STAGE_FAILED : VERDICT_STAGE_SKIPPED, "%s",
+		    failed->why);
 	else if (failed)
 		say(r, VERDICT_STAGE_INCONCLUSIVE, "%s", failed->why);
 	else if (!isfinite(r->v.tokens_per_s))
@@ -178,6 +199,8 @@ static void judge_rung(struct ladder *l, int id)
 		say(r, VERDICT_STAGE_INCONCLUSIVE, "the rung below it has no rate in the same round");
 	else
 		judge_loss(l, id);
+	if (rung_list[id].trade && r->verdict == VERDICT_STAGE_PASSED && r->rounds)
+		judge_trade(l, id);
 }
 
 /* All rungs that add up: the highest one that is no trade, or a trade that pays. */

@@ -309,12 +309,17 @@ static bool due(uint64_t step, uint64_t every)
 	return every && step % every == 0;
 }
 
+static bool saves(const struct train *t)
+{
+	return t->config.training.save_strategy != CONFIG_SAVE_NO;
+}
+
 static enum status save(struct train *t, bool wait, struct error *err)
 {
 	struct error why = {0};
 	enum status st = run_collect(t, &why);
 
-	if (!st)
+	if (!st && saves(t))
 		st = run_save(t, wait, &why);
 
 	return st ? fails_at(t, "checkpoint after step", t->state.step, st, &why, err) : STATUS_OK;
@@ -408,7 +413,7 @@ static void warn_if_no_better(const struct train *t)
 			 s->eval_first, s->best_loss, (unsigned long long)s->best_step);
 }
 
-/* Writes the last checkpoint and the adapter or model. */
+/* Writes the last checkpoint and the adapter or model, unless save_strategy is `no`. */
 static enum status finish(struct train *t, struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -431,7 +436,7 @@ static enum status finish(struct train *t, struct error *err)
 		warn_if_no_better(t);
 	if (!st)
 		st = run_collect(t, err);
-	return st || !run_writes(t) ? st : run_export(t, err);
+	return st || !run_writes(t) || !saves(t) ? st : run_export(t, err);
 }
 
 static enum status work(struct train *t, struct error *err)
