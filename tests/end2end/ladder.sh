@@ -129,7 +129,7 @@ echo 'mkdir "$(dirname "$config")/../../waterfall.svg"' > how.recompute
 ok "so is a picture that cannot be written" eval '! ladder 0 unpainted --rounds 1 && says "waterfall.svg" err'
 rm how.recompute
 for rung in baseline batch packing loading recompute; do echo 'exit 2' > how.$rung; done
-ok "a ladder without any rate has an empty picture" eval 'ladder 2 none --rounds 1 && says "No rung has a factor" none/waterfall.svg && ! says "tokens/s" none/waterfall.svg'
+ok "a ladder without any rate has an empty picture" eval 'ladder 2 rateless --rounds 1 && says "No rung has a factor" rateless/waterfall.svg && ! says "tokens/s" rateless/waterfall.svg'
 rm how.*
 
 # -- interrupted and resumed --
