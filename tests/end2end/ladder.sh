@@ -39,8 +39,16 @@ ok "JSON is printed" eval 'ladder 0 json --rounds 1 --json && says "\"schema\": 
 ok "the page is one file" sh -c '! grep -qE "(src|href)=\"(http|//)" all/report.html'
 ok "with a waterfall of the measured rungs" [ "$(grep -c '<div class="step' all/report.html)" = 5 ]
 ok "a loss of speed looks different" [ "$(grep -c '<div class="step odd"' all/report.html)" = 1 ]
-ok "each rung has its place" eval 'for r in baseline batch tf32 bf16 fused attention packing loading graphs recompute fp8; do says "id=\"rung-$r\"" all/report.html || return 1; done'
+ok "each rung has its place" eval 'for r in baseline batch tf32 bf16 fused attention packing loading graphs recompute fp8 parallel; do says "id=\"rung-$r\"" all/report.html || return 1; done'
 ok "and links to its jobs, which exist" eval 'grep -o "href=\"jobs[^\"]*\"" all/report.html | sed "s/href=\"\(.*\)\"/\1/" > names && [ "$(wc -l < names)" = 15 ] && while read -r name; do [ -e "all/$name" ] || return 1; done < names'
+
+# -- the picture --
+marks() { grep -c "<path [^>]*class=\"f-$2\"" "$1/waterfall.svg"; } # DIR ROLE: bars of a colour
+ok "the waterfall is a picture too" eval '[ "$(marks all s0)" = 1 ] && [ "$(marks all good)" = 3 ] && [ "$(marks all loss)" = 1 ]'
+ok "with rates and factors" eval 'says ">130 tokens/s, times 1.3<" all/waterfall.svg && says ">100 tokens/s<" all/waterfall.svg'
+ok "the whole, and the rungs without a rate" eval 'says "All rungs up to loading: 11 (11 to 11) times the baseline" all/waterfall.svg && says "Not measured here: TF32, BF16, fused kernels, attention, CUDA graphs, FP8, several GPUs<" all/waterfall.svg'
+ok "it is XML" sh -c '! command -v xmllint > /dev/null || xmllint --noout all/waterfall.svg'
+ok "the summary shows it" says "(waterfall.svg)" all/SUMMARY.md
 
 # -- losses --
 echo 'last=5.2' > how.packing
@@ -117,7 +125,12 @@ ok "a journal that cannot be written does not end it" eval 'ladder 0 unwritten -
 rm how.baseline
 echo 'mkdir "$(dirname "$config")/../../report.html"' > how.recompute
 ok "a report that cannot be written is an error" eval '! ladder 0 unreported --rounds 1 && says "report.html" err'
+echo 'mkdir "$(dirname "$config")/../../waterfall.svg"' > how.recompute
+ok "so is a picture that cannot be written" eval '! ladder 0 unpainted --rounds 1 && says "waterfall.svg" err'
 rm how.recompute
+for rung in baseline batch packing loading recompute; do echo 'exit 2' > how.$rung; done
+ok "a ladder without any rate has an empty picture" eval 'ladder 2 rateless --rounds 1 && says "No rung has a factor" rateless/waterfall.svg && ! says "tokens/s" rateless/waterfall.svg'
+rm how.*
 
 # -- interrupted and resumed --
 echo ': > waits; sleep 60 & wait $!' > how.packing
@@ -154,6 +167,8 @@ CONFIG
 ok "a configuration is measured" ladder 0 mine mine.yaml
 ok "with its model, adapter and rows" eval 'c=mine/jobs/round-1-packing/config.yaml; says "name_or_path: \"$PWD/tiny\"" $c && says "  r: 8" $c && says "max_seq_length: 96" $c && says "train: .\"$PWD/rows.jsonl\"" $c'
 ok "whose held-out rows are those of training, which is said" says "names no held-out rows, so these are rows of the training set" mine/SUMMARY.md
+sed 's/^training:/training:\n  global_batch_size: 4\n  gpus: 0/' mine.yaml > ranked.yaml
+ok "a step has the ladder's rows on one GPU, whatever the configuration says" eval 'ladder 0 ranked ranked.yaml --rounds 1 && says "global_batch_size: 0" ranked/base.yaml && says "gpus: 1" ranked/base.yaml && says "gradient_accumulation_steps: 8" ranked/base.yaml'
 ok "its rows are tokenized once" says "cache_dir: .*/mine/rows" mine/base.yaml
 sed 's/^lora:.*//; s/^training:/training:\n  full_finetuning: true/' mine.yaml > whole.yaml
 ok "without adapters nothing is fused" eval 'on_gpu ladder --plan whole.yaml && says "^ 4  fused *skipped: only the kernels of adapters can be fused, and this configuration trains all weights" out'
@@ -174,7 +189,9 @@ ok "and leaves nothing behind" [ ! -e bad ]
 
 # -- plans --
 ok "a plan is printed" eval 'expect 0 ladder --plan --device cpu --out planned && says "^ 1  batch .*per_device_train_batch_size: 2" out && says "^ 2  tf32 .*skipped: TF32 is a mode" out && [ ! -e planned ]'
-ok "on a GPU all rungs are there" eval 'on_gpu ladder --plan && says "^ladder on NVIDIA H100 80GB HBM3; qwen2-7b; 3 rounds of 5 steps" out && says "^ 3  bf16 *precision: bf16" out && says "^10  fp8 *precision: fp8" out && ! says skipped out && ! grep -qE "^ ?[0-9]+  [a-z0-9]+ *$" out'
+ok "on a GPU all rungs are there" eval 'on_gpu ladder --plan && says "^ladder on NVIDIA H100 80GB HBM3; qwen2-7b; 3 rounds of 5 steps" out && says "^ 3  bf16 *precision: bf16" out && says "^10  fp8 *precision: fp8" out && ! grep -qE "^ ?[0-9]+  [a-z0-9]+ *$" out'
+ok "one GPU does not train on several" eval 'says "^11  parallel *skipped: assay may use one GPU of this machine only" out'
+ok "four do" eval 'nvml=$root/tests/fake/h100x4.json && on_gpu ladder --plan; unset nvml; says "^11  parallel *gpus: 0, gradient_accumulation_steps: 1" out'
 sed 's/^training:/training:\n  master_weights: split/; s/^lora:.*//; s/^  recompute: none/  full_finetuning: true/' mine.yaml > states.yaml
 ok "what the configuration refuses is told in its words" eval 'on_gpu ladder --plan states.yaml; says "skipped: .*master_weights: its weights are BF16" out'
 

@@ -237,8 +237,8 @@ static uint32_t get(const cublasLtMatmulAlgo_t *a, enum slot slot)
 	return (uint32_t)a->data[slot];
 }
 
-/* FP8 takes rows that begin at multiples of 16 bytes, TN alone. Of scales in blocks, only one side may have those of
- * 128 x 128, and both have blocks. */
+/* FP8 takes rows that begin at multiples of 16 bytes, TN alone. Of scales in blocks, only one side may have
+ * those of 128 x 128, and both have blocks. */
 static bool takes(const struct description *t, const struct layout *a, const struct layout *b,
 		  const struct layout *d)
 {
@@ -443,14 +443,18 @@ static double finish(const struct description *d, const struct layout *ld, doubl
 static double *unpack(const struct layout *l, const void *data, int batch, bool lines_are_columns,
 		      int64_t lines, int64_t depth, int64_t line_step, int64_t k_step)
 {
+	const uint32_t type = (uint32_t)operand_type(l->type);
+	const int64_t begin = batch * l->batch_step;
 	double *out = malloc((size_t)(lines * depth) * sizeof(*out));
 
 	if (!out)
 		abort();
-	for (int64_t i = 0; i < lines; i++)
-		for (int64_t k = 0; k < depth; k++)
-			out[i * line_step + k * k_step] =
-				lines_are_columns ? at(l, data, batch, k, i) : at(l, data, batch, i, k);
+	for (int64_t i = 0; lines_are_columns && i < lines; i++)
+		ref_operand_get_line(type, data, (uint64_t)(begin + i * l->step), 1, (uint64_t)depth,
+				     out + i * line_step, (uint64_t)k_step);
+	for (int64_t k = 0; !lines_are_columns && k < depth; k++)
+		ref_operand_get_line(type, data, (uint64_t)(begin + k * l->step), 1, (uint64_t)lines,
+				     out + k * k_step, (uint64_t)line_step);
 	return out;
 }
 
@@ -459,8 +463,8 @@ static double scale_at(const float *scale, uint32_t mode, int64_t i)
 	return scale && !is_blocks(mode) ? (double)scale[mode ? i : 0] : 1;
 }
 
-/* Lines of an operand times their scales in blocks. Of 128 elements, the scales of all lines for the same elements are
- * adjacent; of 128 x 128, those of a line of blocks are, a multiple of four. */
+/* Lines of an operand times their scales in blocks. Of 128 elements, the scales of all lines for the same
+ * elements are adjacent; of 128 x 128, those of a line of blocks are, a multiple of four. */
 static void scale_lines(double *numbers, const float *scale, uint32_t mode, int64_t lines, int64_t depth,
 			int64_t line_step, int64_t k_step)
 {
@@ -504,6 +508,7 @@ static void multiply(const struct description *d, int64_t parts, double alpha, c
 {
 	int64_t depth = (int64_t)(d->transpose_a ? la->rows : la->columns);
 	int64_t rows = (int64_t)ld->rows, columns = (int64_t)ld->columns;
+	const uint32_t type = (uint32_t)operand_type(ld->type);
 	double *sum = malloc((size_t)rows * sizeof(*sum)), *part = malloc((size_t)rows * sizeof(*part));
 
 	if (!sum || !part)
@@ -522,7 +527,7 @@ static void multiply(const struct description *d, int64_t parts, double alpha, c
 
 				if (beta != 0)
 					v += beta * at(lc, c, batch, i, j);
-				ref_operand_put((uint32_t)operand_type(ld->type), out,
+				ref_operand_put(type, out,
 						(uint64_t)(batch * ld->batch_step + j * ld->step + i),
 						finish(d, ld, v, i));
 			}

@@ -46,6 +46,10 @@ static enum status set_common(struct ladder *l, struct error *err)
 		{"training", "step_parts", "false"},
 		{"training", "tune", "false"}, /* a step with tuning is no measurement */
 		{"training", "zero_stage", "0"},
+		{"training", "gpus", "1"},
+		{"training", "dp_shard_size", "0"},
+		{"training", "tensor_parallel_size", "1"},
+		{"training", "global_batch_size", "0"},
 		{"training", "per_device_train_batch_size", "1"},
 	};
 	char steps[24], rows[24], dir[PATH_MAX];
@@ -223,6 +227,8 @@ void ladder_find_rungs(struct ladder *l)
 				 "it needs a GPU of compute capability %u.%u, and this one has %u.%u",
 				 rung_list[i].least_cc / 10, rung_list[i].least_cc % 10, l->plan.cc / 10,
 				 l->plan.cc % 10);
+		else if (i == RUNG_PARALLEL && l->plan.gpus < 2)
+			text_copy(r->lacks, sizeof(r->lacks), "assay may use one GPU of this machine only");
 		else if (i == RUNG_FUSED && why_not_fused(&l->base))
 			text_copy(r->lacks, sizeof(r->lacks), why_not_fused(&l->base));
 		else if (ladder_config(l, &text, (enum rung_id)i, false, &err))

@@ -73,7 +73,9 @@ static void take_medians(struct ladder *l, int id)
 
 	for (size_t i = 0; i < sizeof(l->rung[id].v) / sizeof(*to); i++)
 		to[i] = median_of(l, id, i * sizeof(*to));
-	l->rung[id].joules_per_token = l->rung[id].v.power_w / l->rung[id].v.tokens_per_s;
+	/* the power of several GPUs is not known, because a job reports that of its first one */
+	l->rung[id].joules_per_token =
+		id == RUNG_PARALLEL ? (double)NAN : l->rung[id].v.power_w / l->rung[id].v.tokens_per_s;
 }
 
 /* The ratio of two rungs' rates: median, lowest and highest of the rounds that have both. Returns their
@@ -271,6 +273,9 @@ static bool has_value(const struct ladder *l, const struct config *c, const stru
 		return c->training.attention != CONFIG_ATTENTION_PLAIN;
 	if (!strcmp(s->name, "per_device_train_batch_size") || !strcmp(s->name, "dataloader_num_workers"))
 		return strtod(own, NULL) >= strtod(s->value, NULL) || c->training.auto_find_batch_size;
+	if (!strcmp(s->name, "gpus"))
+		return c->training.gpus != 1 || c->training.zero_stage ||
+		       c->training.tensor_parallel_size > 1;
 	return !strcmp(own, s->value);
 }
 

@@ -31,6 +31,7 @@ enum rung_id {
 	RUNG_GRAPHS,
 	RUNG_RECOMPUTE,
 	RUNG_FP8,
+	RUNG_PARALLEL,
 	RUNG_COUNT
 };
 
@@ -65,9 +66,10 @@ extern const struct rung rung_list[RUNG_COUNT];
 /* What all jobs have in common. It is the first line of ladder.jsonl, so a resumed ladder has the same. */
 struct ladder_plan {
 	bool gpu;
-	unsigned cc; /* compute capability of the GPU, times 10; 0: not known */
-	bool random; /* the weights that are timed are random numbers */
-	bool own;    /* the ladder makes model and rows */
+	unsigned cc;   /* compute capability of the GPU, times 10; 0: not known */
+	unsigned gpus; /* usable GPUs */
+	bool random;   /* the weights that are timed are random numbers */
+	bool own;      /* the ladder makes model and rows */
 	char model[PATH_MAX], loss_model[PATH_MAX], given[PATH_MAX]; /* given: CONFIG; "": none */
 	char shape[64];			/* the made model's; "": a model was given */
 	uint64_t steps, rounds, length; /* length: tokens of a sequence of the ladder's own rows */
@@ -157,13 +159,19 @@ int ladder_code(const struct ladder *l);
 /* The lines to change in CONFIG. */
 void ladder_find_lines(struct ladder *l);
 
-/* -- summary.c, page.c -- */
+/* -- summary.c, page.c, waterfall.c -- */
 void ladder_show_plan(const struct ladder *l);
 void ladder_add_summary(struct text *out, const struct ladder *l);
 json_t *ladder_json(const struct ladder *l);
-/* Writes SUMMARY.md, summary.json and report.html. */
+/* Writes SUMMARY.md, summary.json, report.html and waterfall.svg. */
 enum status ladder_write(struct ladder *l, struct error *err);
 enum status ladder_write_page(const struct ladder *l, struct error *err);
+/* Writes waterfall.svg, the page's bars as a picture. */
+enum status ladder_write_waterfall(const struct ladder *l, struct error *err);
+/* The lowest and the highest rate of the rungs. False: no rung has a rate. */
+bool ladder_rates(const struct ladder *l, double *lowest, double *highest);
+/* The end of a rate's bar, from 0.1 for the lowest to 1 for the highest, on a logarithmic scale. */
+double ladder_place(double rate, double lowest, double highest);
 /* "1.31 (1.28 to 1.34)"; "–" for NAN. */
 void ladder_factor_text(char *out, size_t size, double factor, double lowest, double highest,
 			unsigned rounds);

@@ -127,4 +127,12 @@ const struct rung rung_list[RUNG_COUNT] = {
 		      .low = 1.28,
 		      .high = 1.36,
 		      .source = "torchtitan, Llama 3.1 8B and 70B"},
+	[RUNG_PARALLEL] =
+		{.word = "parallel",
+		 .title = "several GPUs",
+		 .says = "each GPU trains on its own rows of a step (data parallel); its power and activity are "
+			 "those of one GPU",
+		 .not_cpu = "on a CPU, training on several ranks needs a launcher (assay launch)",
+		 .setting = {{"training", "gpus", "0"}, {"training", "gradient_accumulation_steps", "1"}},
+		 .source = GUIDE " has 3.8 for 4 GPUs, and no range for other numbers"},
 };
