@@ -9,12 +9,12 @@ export ASSAY="$assay" DEVICE=cpu LENGTH=128 LONG=256 STEPS=5 LOSS_STEPS=4 EXACT_
 export ASSAY_MODULE_DIR="$(dirname "$module")" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
 checked() { "$root/tools/check-gpu-training" "$@" > said 2>&1; }
 line() { awk -F '\t' -v run="$1" '$1 == run && $2 > 0 && $4 > 0 && $6 > 0 { found = 1 } END { exit !found }' out/table.tsv; }
-ok "one card's groups run" checked out low full offload large long
+ok "one card's groups run" checked out low full offload bits rungs large long
 if grep -q 'built without tokenizers' out/*.log; then
 	echo "1..0 # SKIP this build has no tokenizers"
 	exit 0
 fi
-for run in bf16 fp8 nf4 nf4-fp8 fp8-exact fp8-again nf4-full full-bf16-fp32 lora-full lora-offload states-device states-host states-host-f32 nf4-tiny nf4-tiny-64 long; do
+for run in bf16 fp8 nf4 nf4-fp8 fp8-exact fp8-again nf4-full full-bf16-fp32 lora-full lora-offload states-device states-host states-host-f32 bits-full bits-again bits-offload bits-device bits-host rung-packed-fp32 rung-packed-fp8 nf4-tiny nf4-tiny-64 long; do
 	ok "$run has a rate, memory and a loss" line $run
 done
 for file in bf16.yaml bf16.plan bf16.jsonl bf16/journal.jsonl; do ok "$file is there" [ -s out/$file ]; done
@@ -28,6 +28,11 @@ done
 ok ".. which are gone" sh -c '! ls -d out/*/adapter 2> /dev/null'
 ok "offload is compared with the copies of its states" grep -qE '^offload: optimizer, step / the larger of compute and copies, states-host: [0-9.]+, at most 1.15 .*[1-9][0-9]* B at 1e\+06 B/s' out/steps.txt
 ok "losses of offload are those without" grep -q 'lora-full beside lora-offload: losses of 5 steps within 0$' out/steps.txt
+for pair in 'full beside bits-again' 'full beside bits-offload' 'device beside bits-host'; do
+	ok "bits-$pair: the same bits" grep -q "^bits-$pair: 5 steps have the same bits" out/steps.txt
+done
+ok "the precision that was computed in is right" sh -c '! grep -q "it computed in" out/steps.txt'
+ok "its losses are compared" grep -q '^rung-packed-fp8 beside rung-packed-fp32, eval_loss: within' out/steps.txt
 ok "models and rows of the check are gone" sh -c '! [ -e out/shapes ] && ! [ -e out/rows.jsonl ]'
 # Calls of functions: a tiny model in place of a real one.
 for i in $(seq 40); do
@@ -63,7 +68,7 @@ ok "a shape that is none fails" sh -c '! MIDDLE=none "$0" bad low > said 2>&1' "
 ok ".. and is named" grep -q 'none' bad/steps.txt
 ok "a rate that was not measured is no ratio" grep -q '^FP8 / BF16: not measured' bad/steps.txt
 ok "an unknown group is refused" sh -c '"$0" third nothing > said 2>&1; [ $? = 64 ]' "$root/tools/check-gpu-training"
-ok ".. with the known ones" grep -q 'known: low full' said
+ok ".. with the known ones" grep -q 'known: low full offload bits rungs adapters' said
 ok "no program is said" sh -c '! env -u ASSAY sh ./check-gpu-training fourth > said 2>&1' "$(cp "$root/tools/check-gpu-training" .)"
 ok ".. so" grep -q 'set ASSAY to the program' said
 finish

@@ -118,6 +118,12 @@ ok "a node whose assay does not tell its clock" over_ssh --node there --rate 10 
 ok "is told too" says 'does not tell its clock' err
 ok "a node that looks like an option" refuses 64 'not the name' "$url" --node -oProxyCommand=x --out r-node --no-telemetry --idle 0
 
+# So many events that a sender waits for several of them at a time, if the machine is fast enough.
+up --ttft-ms 1 --itl-ms 1
+ok "very many tokens" sound --users 100 --threads 1 --duration 2 --warmup 0
+ok "are all read" holds "$(value failed) == 0 && $(value answered) > 0 && $(value output_tokens) == 8 * $(value answered)"
+down
+
 # A server that begins 60 answers in a second: at 180 requests/s half of those of the first second wait for longer than one.
 up --ttft-ms 5 --itl-ms 1 --rate-most 60
 ok "a sweep" sound --sweep --slo ttft=1s --attainment 0.5 --duration 1 --warmup 0

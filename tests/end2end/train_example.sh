@@ -16,7 +16,7 @@ ln -s "$assay" bin/assay
 PATH=$PWD/bin:$PATH
 cp "$root/examples/train.yaml" examples/
 steps=10
-[ "${ASSAY_WALKS:-}" = written ] || { steps=4 && sed -i 's/max_steps: 10/max_steps: 4/; s/max_eval_samples: 16/max_eval_samples: 8/' examples/train.yaml; }
+[ "${ASSAY_WALKS:-}" = written ] || { steps=3 && sed -i 's/max_steps: 10/max_steps: 3/; s/max_eval_samples: 16/max_eval_samples: 4/' examples/train.yaml; }
 commands tutorial/first-fine-tuning.md | sed '/^tools\/get-wheels/d' > walk
 figure() { sed -n "s/.*\"$1\": *\([-0-9.e+]*\).*/\1/p" report.json | head -n 1; }
 

@@ -51,6 +51,7 @@ for kind in lora full; do
 	steps=50
 	ok "two copies of two ranks each, $kind" train 0 4 $kind.mesh.yaml --out $kind.mesh --json
 	losses out > many
+	ok ".. whose waits within a pass count once" adds_up out
 	ok ".. have its losses" near <(head -n 8 one) many 8
 done
 ok "the result says how many ranks there were" says '"ranks":4' full.mesh/journal.jsonl

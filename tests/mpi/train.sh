@@ -47,6 +47,7 @@ for kind in lora full; do
 		ok "four ranks as well, zero_stage: $stage" train 0 4 long.$kind.yaml --out long.$kind.$stage --json
 		losses out > long_four
 		ok ".. with its losses" near long_one long_four 50
+		ok ".. and waits within a pass that count once" adds_up out
 	done
 done
 steps=6 rate=1e-2 every=3 full=yes

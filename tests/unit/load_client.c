@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order in which a sender takes requests, the search of a sweep, and the counts of times. */
+/* The order in which a sender takes requests, the time limits of those under way, the search of a sweep, and
+ * the counts of times. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 #include <math.h>
 #include <cmocka.h>
 #include "load/client/agenda.h"
+#include "load/client/flight.h"
 #include "load/client/times.h"
 #include "load/run/sweep.h"
 
@@ -212,6 +214,105 @@ static void times_give_quantiles(void **state)
 	assert_int_equal(t.bucket[LOAD_TIMES_BUCKETS - 1], 1);
 }
 
+static const struct http_options limits = {.connect_ms = 10, .request_ms = 100};
+
+static void begin(struct flight_list *l, struct flight *f, uint64_t now_ns)
+{
+	*f = (struct flight){.record.sent_ns = LOAD_NEVER};
+	flight_list_add(l, f, now_ns);
+}
+
+static void ends(struct flight_list *l, const struct flight *f, uint64_t end_ns)
+{
+	uint64_t found_ns = 0;
+
+	assert_ptr_equal(flight_list_limit(l, &limits, &found_ns), f);
+	assert_int_equal(found_ns, end_ns);
+}
+
+static void a_connection_has_a_limit_until_the_request_is_sent(void **state)
+{
+	struct flight_list l = {0};
+	struct flight a, b;
+
+	(void)state;
+	ends(&l, NULL, UINT64_MAX);
+	begin(&l, &a, 1 * MS);
+	begin(&l, &b, 2 * MS);
+	ends(&l, &a, 11 * MS);
+	a.record.sent_ns = 3 * MS;
+	ends(&l, &b, 12 * MS);
+	b.record.sent_ns = 4 * MS;
+	ends(&l, &a, 101 * MS);
+	flight_list_remove(&l, &a);
+	ends(&l, &b, 102 * MS);
+	assert_int_equal(l.count, 1);
+	assert_int_equal(l.most, 2);
+	b.resending = true; /* on a new connection, from now on */
+	flight_list_remove(&l, &b);
+	ends(&l, NULL, UINT64_MAX);
+	flight_list_add(&l, &b, 50 * MS);
+	ends(&l, &b, 60 * MS);
+	b.resending = false;
+	ends(&l, &b, 150 * MS);
+}
+
+static void no_limit_is_none(void **state)
+{
+	const struct http_options none = {0};
+	struct flight_list l = {0};
+	struct flight a;
+	uint64_t end_ns = 0;
+
+	(void)state;
+	begin(&l, &a, 1 * MS);
+	flight_list_limit(&l, &none, &end_ns);
+	assert_true(end_ns == UINT64_MAX);
+}
+
+enum { FLIGHTS = 40, STEPS = 20000 };
+
+static uint64_t least_end(const struct flight *all, const bool *in)
+{
+	uint64_t least_ns = UINT64_MAX;
+
+	for (int i = 0; i < FLIGHTS; i++) {
+		const bool sent = all[i].record.sent_ns != LOAD_NEVER;
+		const uint64_t end_ns = all[i].begun_ns + (uint64_t)(sent ? 100 : 10) * MS;
+
+		if (in[i] && end_ns < least_ns)
+			least_ns = end_ns;
+	}
+	return least_ns;
+}
+
+/* Flights begin, are sent and end in any order. */
+static void the_first_limit_is_that_of_a_search(void **state)
+{
+	struct flight_list l = {0};
+	struct flight all[FLIGHTS] = {0};
+	bool in[FLIGHTS] = {0};
+	uint32_t draw = 1;
+
+	(void)state;
+	for (uint64_t step = 1; step <= STEPS; step++) {
+		uint64_t end_ns;
+		int i;
+
+		draw = draw * 1664525 + 1013904223;
+		i = (int)(draw >> 16) % FLIGHTS;
+		if (!in[i])
+			begin(&l, &all[i], step * MS);
+		else if (all[i].record.sent_ns == LOAD_NEVER && draw >> 31)
+			all[i].record.sent_ns = step * MS;
+		else
+			flight_list_remove(&l, &all[i]);
+		in[i] = !in[i] || (all[i].record.sent_ns == step * (uint64_t)MS);
+		flight_list_limit(&l, &limits, &end_ns);
+		assert_true(end_ns == least_end(all, in));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +324,9 @@ int main(void)
 		cmocka_unit_test(a_rate_is_sure_by_the_low_ends_of_all_sets),
 		cmocka_unit_test(a_sweep_finds_the_rate),
 		cmocka_unit_test(times_give_quantiles),
+		cmocka_unit_test(a_connection_has_a_limit_until_the_request_is_sent),
+		cmocka_unit_test(no_limit_is_none),
+		cmocka_unit_test(the_first_limit_is_that_of_a_search),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

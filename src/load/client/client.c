@@ -92,7 +92,7 @@ static enum status collect(const struct client *c, struct load_client_result *r,
 		}
 		load_times_merge(&late, &s->late);
 		r->dropped += s->dropped;
-		r->open_most += s->open_most;
+		r->open_most += s->open.most;
 		r->use.waited_for_connection += s->waited;
 		if (s->cpu_share > r->use.cpu_share)
 			r->use.cpu_share = s->cpu_share;

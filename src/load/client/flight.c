@@ -4,7 +4,7 @@
 #include <string.h>
 #include "core/clock.h"
 
-enum { BYTES_KEPT = 1 << 20, ROOM_FIRST = 8192, STAMPS_FIRST = 64, RESEND_NS = 100000000 };
+enum { BYTES_KEPT = 1 << 20, ROOM_FIRST = 65536, STAMPS_FIRST = 512, RESEND_NS = 100000000 };
 
 /* Doubles a list until it has room for `count` items. */
 static bool reserve(void **list, size_t *room, size_t count, size_t item, size_t first)
@@ -109,6 +109,9 @@ struct flight *flight_create(const struct http *h, const char *path, uint64_t ep
 		free(f);
 		return NULL;
 	}
+	/* flight_list_limit has the limits. Those of libcurl cost two searches of all transfers a read. */
+	h->curl.easy_setopt(f->easy, CURLOPT_TIMEOUT_MS, 0L);
+	h->curl.easy_setopt(f->easy, CURLOPT_CONNECTTIMEOUT_MS, 0L);
 	h->curl.easy_setopt(f->easy, CURLOPT_WRITEFUNCTION, take_body);
 	h->curl.easy_setopt(f->easy, CURLOPT_WRITEDATA, f);
 	h->curl.easy_setopt(f->easy, CURLOPT_HEADERFUNCTION, take_header);
@@ -197,6 +200,54 @@ void flight_end(const struct http *h, struct flight *f, CURLcode code, uint64_t 
 	f->record.error = http_error(h, f->easy, code);
 	f->record.end_ns = f->stamps && code == CURLE_OK ? f->stamp[f->stamps - 1].at_ns : now_ns;
 	set_connected(h, f);
+}
+
+void flight_list_add(struct flight_list *l, struct flight *f, uint64_t now_ns)
+{
+	f->begun_ns = now_ns;
+	f->before = NULL;
+	f->next = l->first;
+	if (l->first)
+		l->first->before = f;
+	else
+		l->last = f;
+	l->first = f;
+	if (!l->unsent)
+		l->unsent = f;
+	if (++l->count > l->most)
+		l->most = l->count;
+}
+
+void flight_list_remove(struct flight_list *l, struct flight *f)
+{
+	if (l->unsent == f)
+		l->unsent = f->before;
+	if (f->before)
+		f->before->next = f->next;
+	else
+		l->first = f->next;
+	if (f->next)
+		f->next->before = f->before;
+	else
+		l->last = f->before;
+	l->count--;
+}
+
+static uint64_t limit_of(const struct flight *f, unsigned limit_ms)
+{
+	return f && limit_ms ? f->begun_ns + 1000000ull * limit_ms : UINT64_MAX;
+}
+
+struct flight *flight_list_limit(struct flight_list *l, const struct http_options *o, uint64_t *end_ns)
+{
+	uint64_t connect_ns, request_ns;
+
+	while (l->unsent && l->unsent->record.sent_ns != LOAD_NEVER && !l->unsent->resending)
+		l->unsent = l->unsent->before;
+	connect_ns = limit_of(l->unsent, o->connect_ms);
+	request_ns = limit_of(l->last, o->request_ms);
+	*end_ns = connect_ns < request_ns ? connect_ns : request_ns;
+	return connect_ns < request_ns ? l->unsent : l->last;
 }
 
 void flight_queue_add(struct flight_queue *q, struct flight *f)

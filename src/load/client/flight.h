@@ -23,6 +23,7 @@ struct flight {
 	bool too_large;	   /* or out of memory */
 	bool resending;	   /* its second sending has not begun yet */
 	uint64_t epoch_ns; /* the run's begin on CLOCK_MONOTONIC */
+	uint64_t begun_ns; /* its transfer began */
 };
 
 enum { FLIGHT_ANSWER_MOST = 16 << 20, FLIGHT_STAMPS_MOST = 1 << 20 }; /* bytes and parts of an answer */
@@ -43,6 +44,19 @@ void flight_end(const struct http *h, struct flight *f, CURLcode code, uint64_t 
  */
 bool flight_may_resend(const struct http *h, const struct flight *f, CURLcode code, uint64_t now_ns);
 void flight_resend(const struct http *h, struct flight *f);
+
+/* The flights under way of one sender, the one that began last first. Zeroed is empty. */
+struct flight_list {
+	struct flight *first, *last;
+	struct flight *unsent; /* all that began before it were sent; NULL: all were sent */
+	uint32_t count, most;
+};
+/* Its transfer begins at now_ns, which is not before the time of those in the list. */
+void flight_list_add(struct flight_list *l, struct flight *f, uint64_t now_ns);
+void flight_list_remove(struct flight_list *l, struct flight *f);
+/* The flight whose time limit ends first: that of the connection until the request is sent, and that of the
+ * request. *end_ns: when it ends. NULL: the list is empty; then *end_ns is UINT64_MAX. */
+struct flight *flight_list_limit(struct flight_list *l, const struct http_options *o, uint64_t *end_ns);
 
 /* A list whose users are several threads. Zeroed is not valid. */
 struct flight_queue {

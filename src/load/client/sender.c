@@ -5,15 +5,24 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 #include "core/clock.h"
 
-/* So few events at a time that a request which becomes due meanwhile is not late. */
+/*
+ * A wait returns all events, so that the bound on how late they are read is known. After each GROUP of them
+ * requests are sent that became due. With more than DENSE events/ms, a wait begins ROUND_NS after the end of
+ * the one before, because a wait costs more than a read.
+ */
 enum {
-	EVENTS = 32,
+	EVENTS = 2048,
+	GROUP = 32,
+	DENSE = 20,
+	ROUND_NS = 200000,
+	COUNT_NS = 1000000,
 	LOOK_NS = 50000000 /* at the stop flag */,
 	PAUSE_NS = 1000000000,
 	TURN_NS = 100000,
@@ -198,7 +207,7 @@ static bool prepare(struct sender *s, const struct load_request *r)
 	if (!f)
 		return fail(s, error_set_cause(&s->error, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 					       "no memory for another request; %u are in flight",
-					       (unsigned)s->open_count));
+					       (unsigned)s->open.count));
 	flight_begin(f, r);
 	f->next = s->prepared;
 	s->prepared = f;
@@ -208,29 +217,6 @@ static bool prepare(struct sender *s, const struct load_request *r)
 		s->status = error_set_cause(&s->error, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 					    "no memory for the text of a request");
 	return !s->status;
-}
-
-static void put_open(struct sender *s, struct flight *f)
-{
-	f->before = NULL;
-	f->next = s->open;
-	if (s->open)
-		s->open->before = f;
-	s->open = f;
-	s->open_count++;
-	if (s->open_count > s->open_most)
-		s->open_most = s->open_count;
-}
-
-static void take_open(struct sender *s, struct flight *f)
-{
-	if (f->before)
-		f->before->next = f->next;
-	else
-		s->open = f->next;
-	if (f->next)
-		f->next->before = f->before;
-	s->open_count--;
 }
 
 static bool send_next(struct sender *s, const struct load_request *r, uint64_t due_ns)
@@ -247,11 +233,11 @@ static bool send_next(struct sender *s, const struct load_request *r, uint64_t d
 	c->easy_setopt(f->easy, CURLOPT_POSTFIELDS, text_str(&f->body));
 	c->easy_setopt(f->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)f->body.size);
 	f->record.handed_ns = now_ns(s);
-	put_open(s, f);
+	flight_list_add(&s->open, f, f->record.handed_ns);
 	if (!c->multi_add_handle(s->multi, f->easy))
 		return true;
 	return fail(s, error_set(&s->error, STATUS_NO_RESOURCE,
-				 "curl took no further request; %u are in flight", (unsigned)s->open_count));
+				 "curl took no further request; %u are in flight", (unsigned)s->open.count));
 }
 
 /* The answer ended, in whatever way: it goes to the parser, and the session goes on. */
@@ -261,7 +247,7 @@ static void finish(struct sender *s, struct flight *f, CURLcode code)
 
 	flight_end(s->spec->http, f, code, now_ns(s));
 	s->spec->http->curl.multi_remove_handle(s->multi, f->easy);
-	take_open(s, f);
+	flight_list_remove(&s->open, f);
 	if (s->spec->dialogue)
 		s->unread++;
 	else
@@ -278,6 +264,8 @@ static bool send_again(struct sender *s, struct flight *f, CURLcode code)
 		return false;
 	c->multi_remove_handle(s->multi, f->easy);
 	flight_resend(s->spec->http, f);
+	flight_list_remove(&s->open, f);
+	flight_list_add(&s->open, f, now_ns(s));
 	return !c->multi_add_handle(s->multi, f->easy);
 }
 
@@ -314,11 +302,11 @@ static bool send_due(struct sender *s)
 	unsigned count = 0;
 
 	while (agenda_due(s->agenda) <= now_ns(s) && agenda_due(s->agenda) < s->send_end_ns) {
-		if (s->open_count >= s->connections) {
+		if (s->open.count >= s->connections) {
 			s->full_ns = now_ns(s);
 			break;
 		}
-		if (count == EVENTS) /* let curl begin with them */
+		if (count == GROUP) /* let curl begin with them */
 			break;
 		agenda_take(s->agenda, UINT64_MAX, &r, &due_ns);
 		s->waited += due_ns < s->full_ns; /* it was due while the cap was reached */
@@ -340,22 +328,91 @@ static void heed_parser(struct sender *s)
 	take_back(s);
 }
 
-static void arm(struct sender *s, uint64_t end_ns)
+/* The time at which something is to be done, whatever arrives. */
+static uint64_t next_due(struct sender *s, uint64_t end_ns)
 {
-	const uint64_t look_ns = now_ns(s) + LOOK_NS;
-	uint64_t at_ns = s->open_count < s->connections ? agenda_due(s->agenda) : UINT64_MAX;
+	const uint64_t send_ns = s->open.count < s->connections ? agenda_due(s->agenda) : UINT64_MAX;
+	uint64_t due_ns;
+
+	flight_list_limit(&s->open, &s->spec->http->o, &due_ns);
+	due_ns = s->curl_due_ns < due_ns ? s->curl_due_ns : due_ns;
+	due_ns = send_ns < due_ns ? send_ns : due_ns;
+	return end_ns < due_ns ? end_ns : due_ns;
+}
+
+static struct timespec absolute(const struct sender *s, uint64_t at_ns)
+{
+	at_ns += s->epoch_ns;
+	return (struct timespec){.tv_sec = (time_t)(at_ns / 1000000000),
+				 .tv_nsec = (long)(at_ns % 1000000000)};
+}
+
+/* Sets the timer, unless it ends early enough. */
+static void arm(struct sender *s, uint64_t due_ns)
+{
+	const uint64_t now = now_ns(s);
 	struct itimerspec when = {0};
 
-	at_ns = s->curl_due_ns < at_ns ? s->curl_due_ns : at_ns;
-	at_ns = end_ns < at_ns ? end_ns : at_ns;
-	at_ns = look_ns < at_ns ? look_ns : at_ns;
-	at_ns += s->epoch_ns;
-	when.it_value.tv_sec = (time_t)(at_ns / 1000000000);
-	when.it_value.tv_nsec = (long)(at_ns % 1000000000);
+	if (s->armed_ns > now && s->armed_ns <= due_ns)
+		return;
+	s->armed_ns = now + LOOK_NS < due_ns ? now + LOOK_NS : due_ns;
+	when.it_value = absolute(s, s->armed_ns);
 	timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-static void take_events(struct sender *s)
+/* With dense events: lets some of them come. They are not earlier than the end of the wait before. */
+static void let_come(const struct sender *s, uint64_t due_ns)
+{
+	const uint64_t full_ns = s->clear_ns + ROUND_NS, end_ns = full_ns < due_ns ? full_ns : due_ns;
+	const struct timespec until = absolute(s, end_ns);
+
+	if (s->dense && end_ns > now_ns(s))
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
+
+static void count_events(struct sender *s, int count, uint64_t now)
+{
+	s->counted += (unsigned)count;
+	if (now - s->counted_ns < COUNT_NS)
+		return;
+	s->dense = s->counted > DENSE * (now - s->counted_ns) / 1000000;
+	s->counted = 0;
+	s->counted_ns = now;
+}
+
+static void take_event(struct sender *s, const struct epoll_event *event, uint64_t earliest_ns)
+{
+	const int fd = event->data.fd;
+	uint64_t ticks;
+
+	if (fd == s->timer) {
+		(void)!read(fd, &ticks, sizeof(ticks));
+		return;
+	}
+	if (fd == s->wake) {
+		heed_parser(s);
+		return;
+	}
+	load_times_add(&s->late, now_ns(s) - earliest_ns);
+	act(s, fd,
+	    (event->events & EPOLLIN ? CURL_CSELECT_IN : 0) |
+		    (event->events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+		    (event->events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0));
+}
+
+/* Ends the requests whose time limits are over. */
+static void end_late(struct sender *s)
+{
+	const uint64_t now = now_ns(s);
+	struct flight *f;
+	uint64_t end_ns;
+
+	while ((f = flight_list_limit(&s->open, &s->spec->http->o, &end_ns)) != NULL && end_ns <= now)
+		finish(s, f, CURLE_OPERATION_TIMEDOUT);
+}
+
+/* False: an error. */
+static bool take_events(struct sender *s)
 {
 	struct epoll_event events[EVENTS];
 	const uint64_t before_ns = now_ns(s);
@@ -364,39 +421,34 @@ static void take_events(struct sender *s)
 	/* After a sleep, what woke us has just arrived. Otherwise it came after the wait before, if that one
 	 * took all. */
 	const uint64_t earliest_ns = after_ns - before_ns > SLEPT_NS ? after_ns : s->clear_ns;
-	uint64_t ticks;
 
 	for (int i = 0; i < count; i++) {
-		const int fd = events[i].data.fd;
-
-		if (fd == s->timer)
-			(void)!read(fd, &ticks, sizeof(ticks));
-		else if (fd == s->wake)
-			heed_parser(s);
-		else {
-			load_times_add(&s->late, now_ns(s) - earliest_ns);
-			act(s, fd,
-			    (events[i].events & EPOLLIN ? CURL_CSELECT_IN : 0) |
-				    (events[i].events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
-				    (events[i].events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0));
+		take_event(s, &events[i], earliest_ns);
+		if (i % GROUP == GROUP - 1) {
+			finish_ended(s);
+			if (!send_due(s))
+				return false;
 		}
 	}
 	if (count < EVENTS)
 		s->clear_ns = after_ns;
+	count_events(s, count, after_ns);
 	if (s->curl_due_ns <= now_ns(s)) {
 		s->curl_due_ns = UINT64_MAX;
 		act(s, CURL_SOCKET_TIMEOUT, 0);
 	}
 	finish_ended(s);
+	end_late(s);
+	return true;
 }
 
 static void cancel_open(struct sender *s)
 {
-	while (s->open) {
-		struct flight *f = s->open;
+	while (s->open.first) {
+		struct flight *f = s->open.first;
 
 		s->spec->http->curl.multi_remove_handle(s->multi, f->easy);
-		take_open(s, f);
+		flight_list_remove(&s->open, f);
 		flight_end(s->spec->http, f, CURLE_ABORTED_BY_CALLBACK, now_ns(s));
 		f->record.error = LOAD_ERROR_CANCELLED;
 		flight_queue_add(s->finished, f);
@@ -439,7 +491,7 @@ static bool goes_on(const struct sender *s, uint64_t end_ns)
 {
 	if (s->status || *s->spec->stop || atomic_load(s->failed) || now_ns(s) >= end_ns)
 		return false;
-	return s->open_count || s->unread || agenda_due(s->agenda) < s->send_end_ns;
+	return s->open.count || s->unread || agenda_due(s->agenda) < s->send_end_ns;
 }
 
 /* Makes the next request while there is time. */
@@ -447,7 +499,7 @@ static bool prepare_next(struct sender *s)
 {
 	const struct load_request *next = agenda_next(s->agenda);
 
-	return !next || s->open_count >= s->connections || agenda_due(s->agenda) <= now_ns(s) ||
+	return !next || s->open.count >= s->connections || agenda_due(s->agenda) <= now_ns(s) ||
 	       prepare(s, next);
 }
 
@@ -456,10 +508,15 @@ static void loop(struct sender *s)
 	const uint64_t end_ns = s->send_end_ns + s->spec->grace_ns;
 
 	while (goes_on(s, end_ns)) {
+		uint64_t due_ns;
+
 		if (!send_due(s) || !prepare_next(s))
 			break;
-		arm(s, end_ns);
-		take_events(s);
+		due_ns = next_due(s, end_ns);
+		let_come(s, due_ns);
+		arm(s, due_ns);
+		if (!take_events(s))
+			break;
 	}
 	if (s->status)
 		atomic_store(s->failed, true);
@@ -469,7 +526,7 @@ static void loop(struct sender *s)
 }
 
 /* Asks the kernel for short turns, so that a sender that wakes up need not wait for the end of a longer one
- * of another thread. Kernels before 6.12 ignore it. */
+ * of another thread. Kernels before 6.12 ignore it. Also asks for sleeps that end in time. */
 static void ask_for_short_turns(void)
 {
 	struct {
@@ -481,6 +538,7 @@ static void ask_for_short_turns(void)
 	} turns = {.size = sizeof(turns), .policy = SCHED_OTHER, .runtime = TURN_NS};
 
 	syscall(SYS_sched_setattr, 0, &turns, 0);
+	prctl(PR_SET_TIMERSLACK, 1);
 }
 
 void *sender_main(void *arg)

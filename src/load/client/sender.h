@@ -25,7 +25,6 @@ struct sender {
 	struct error error;
 	double cpu_share;
 	uint64_t waited, dropped; /* requests that waited for the cap; later turns that were not sent */
-	uint32_t open_most;	  /* most requests in flight */
 	struct load_times late;	  /* bound on the time between the arrival of bytes and their reading */
 
 	struct flight_queue back; /* from the parser: to be used again; of a dialogue, the answer was read */
@@ -37,9 +36,12 @@ struct sender {
 	int poll, timer; /* epoll; timerfd */
 	uint64_t curl_due_ns, send_end_ns,
 		clear_ns;		 /* clear_ns: end of the last wait that returned all events */
-	struct flight *open;		 /* in flight */
+	uint64_t armed_ns;		 /* the timer ends then */
+	uint64_t counted_ns, counted;	 /* events of sockets since then */
+	bool dense;			 /* so many that a wait is to return several of them */
+	struct flight_list open;	 /* in flight */
 	struct flight *spare, *prepared; /* lists; prepared: with their bodies */
-	uint32_t open_count, unread;	 /* unread: answers of a dialogue with the parser */
+	uint32_t unread;		 /* answers of a dialogue with the parser */
 	uint64_t full_ns; /* the last look at which a request was due and the cap was reached */
 };
 /* Main function of the thread; `arg` is a struct sender. */

@@ -2,11 +2,11 @@
 #include "load/client/times.h"
 #include <math.h>
 
-static const double first_s = 1e-6, width = 1.05;
+static const double first_s = 1e-6, width = 1.05, log_width = 0.04879016416943200;
 
 void load_times_add(struct load_times *t, uint64_t ns)
 {
-	const double place = log(((double)ns * 1e-9) / first_s) / log(width);
+	const double place = log(((double)ns * 1e-9) / first_s) / log_width;
 	const int last = LOAD_TIMES_BUCKETS - 1;
 
 	t->bucket[!(place > 0) ? 0 : place > last ? last : (int)place]++;

@@ -93,6 +93,9 @@ enum status gpu_backend_convert(struct backend *back, struct mat from, struct ma
 /* "cuBLASLt 13.1.1", "cuDNN 9.19.0" or "own". Lent. */
 const char *gpu_backend_gemm(const struct backend *back);
 const char *gpu_backend_attention(const struct backend *back);
+enum gpu_precision gpu_backend_precision(const struct backend *back);
+/* Number of passes over layers that were launched as a CUDA graph. */
+uint64_t gpu_backend_graph_launches(const struct backend *back);
 /* The error that prevented CUDA graphs although they were asked for; NULL: none. Lent. */
 const char *gpu_backend_graphs_refused(const struct backend *back);
 /* The error that prevented the graph of a step (ops->replay) the last time; NULL: none. Lent. */

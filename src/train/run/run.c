@@ -75,10 +75,34 @@ static void note_work(const struct train *t, bool ended)
 		team_flight_worked(board);
 }
 
+/* Time in which this rank waited for collectives in this step. */
+static double waited_s(const struct train *t)
+{
+	return t->comm ? t->comm->count.wait_s : 0;
+}
+
+/* One micro-batch. A CPU's times of a pass include waits for collectives within it, which are taken away: a
+ * GPU's times are those of its stream. */
+static enum status micro(struct train *t, const struct batch *b, struct step_figures *f, struct error *err)
+{
+	const struct step_part before = f->part;
+	const double began_s = waited_s(t);
+	enum status st = stepper_micro(&t->stepper, b, t->state.step, f->size.targets, &f->part, err);
+	const double waited = waited_s(t) - began_s;
+	const double forward = f->part.forward_s - before.forward_s,
+		     both = forward + f->part.backward_s - before.backward_s;
+
+	if (t->stepper.back.kind == BACKEND_GPU || !(both > waited))
+		return st;
+	f->part.forward_s -= waited * forward / both;
+	f->part.backward_s -= waited * (1 - forward / both);
+	return st;
+}
+
 static enum status one_step(struct train *t, struct step_figures *f, struct error *err)
 {
 	uint64_t step = t->state.step;
-	double t0 = clock_now_s(), t1, sum = 0, tuned_s = tuning_s(t);
+	double t0 = clock_now_s(), t1, sum = 0, tuned_s = tuning_s(t), passes_waited;
 	enum status st;
 
 	*f = (struct step_figures){.size = data_step(t->data, step),
@@ -103,7 +127,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		if (!st && t->stepper.last && stepper_updates_early(&t->stepper))
 			st = run_free_states(t, err);
 		if (!st)
-			st = stepper_micro(&t->stepper, b, step, f->size.targets, &f->part, err);
+			st = micro(t, b, f, err);
 		note_work(t, false);
 		if (!st)
 			st = run_emit_alive(t, err);
@@ -117,13 +141,14 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		st = run_free_states(t, err);
 	f->save_s = clock_now_s() - t1;
 	t1 += f->save_s;
+	passes_waited = waited_s(t);
 	if (!st && f->size.targets)
 		st = stepper_end(&t->stepper, f->rate, step, &sum, &f->norm, err);
 	if (!st && f->size.targets)
 		note_work(t, true);
 	if (!st)
 		st = stepper_overflows(&t->stepper, &f->part, err);
-	f->optimiser_s = clock_now_s() - t1 - (t->comm ? t->comm->count.wait_s : 0);
+	f->optimiser_s = clock_now_s() - t1 - (waited_s(t) - passes_waited);
 	if (!st && t->stepper.back.kind == BACKEND_GPU) {
 		st = stepper_times(&t->stepper, &f->part, err);
 		f->optimiser_s = f->part.optimiser_s;
