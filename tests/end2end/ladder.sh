@@ -88,7 +88,7 @@ echo 'rate=1222 memory=3e6' > how.recompute
 ok "a trade that pays is part of later rungs" eval 'climbed 0 paying && in_json paying fp8 "\"below\": \"recompute\"" && says "recompute: full" paying/jobs/round-1-fp8/config.yaml && says "recompute, passed: worth it on this device: 1.1 of the rate of graphs.*measured with it" paying/SUMMARY.md'
 rm how.recompute
 echo 'precision=bf16' > how.fp8
-ok "FP8 that is none has failed" eval 'climbed 1 none && in_json none fp8 "\"verdict\": \"failed\".*no effect: its job recorded precision: bf16 instead of fp8" && ! in_json none fp8 "\"factor\":"'
+ok "FP8 that is none has failed" eval 'climbed 1 none && in_json none fp8 "\"verdict\": \"failed\".*no effect, because its job recorded precision: bf16 instead of fp8" && ! in_json none fp8 "\"factor\":"'
 ok "and is not part of the whole" says "up to graphs together" none/SUMMARY.md
 echo 'mute=yes' > how.fp8
 ok "so has a job that does not say how it computed" eval 'climbed 1 unsaid && in_json unsaid fp8 "recorded precision: nothing instead of fp8"'

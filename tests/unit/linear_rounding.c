@@ -167,8 +167,8 @@ static void test_rounding__what_adapters_add_is_kept(void **state)
 	all_is_kept(true, 0.2);
 }
 
-/* A library whose first algorithm splits k in two and rounds both sums to BF16: the total is then often halfway between
- * two numbers of BF16, and a small number that is added to it counts for much more than it is. */
+/* A library whose first algorithm splits k in two and rounds both sums to BF16. The total is then often halfway between
+ * two numbers of BF16. A small number that is added there counts for much more than it is. */
 static void test_rounding__a_split_of_k_does_not_enlarge_it(void **state)
 {
 	(void)state;

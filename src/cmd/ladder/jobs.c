@@ -80,7 +80,7 @@ static void tell_idle(struct ladder_job *job, const struct rung_effect *e, const
 	const json_t *value = json_object_get(stage_phase_values(results, e->phase), e->field);
 	struct text t = {0};
 
-	text_addf(&t, "its settings had no effect: its job recorded %s: ", e->field);
+	text_addf(&t, "its settings had no effect, because its job recorded %s: ", e->field);
 	if (json_is_number(value))
 		text_addf(&t, "%.6g", json_number_value(value));
 	else

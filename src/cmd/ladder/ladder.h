@@ -40,9 +40,9 @@ enum { RUNG_SETTINGS = 8 };
 struct rung_setting {
 	const char *section, *name, *value;
 };
-/* What a job's results have if the rung's settings took effect: a text that is `value`, or that is another
- * one (differs); without a value, a number above 0. A setting that leaves the choice to assay may have no
- * effect, and the rung is then skipped; one that demands something has failed. */
+/* The field of a job's results that shows whether the rung's settings took effect. It is the text `value`, or
+ * with `differs` any other text. Without a value it is a number above 0. A setting that leaves the choice to
+ * assay may have no effect, and then the rung is skipped. A setting that demands something has failed. */
 struct rung_effect {
 	const char *phase, *field, *value; /* field NULL: nothing is recorded that could show it */
 	bool differs, demanded;

@@ -297,7 +297,7 @@ static bool computes_in_fp8(const struct model *m)
 	return false;
 }
 
-/* From what was opened, not from the configuration: it says whether the setting took effect. */
+/* As the model was opened. So it says whether the setting took effect. */
 static const char *precision_text(const struct train *t)
 {
 	const struct backend *back = &t->stepper.back;

@@ -77,9 +77,9 @@ unsigned gemm_alignment(const struct gemm *g)
 	return (unsigned)(bits & -bits);
 }
 
-/* Whether the result is added to small numbers in its own place, as with separate adapters. If split-K
- * rounded its partial sums to BF16, they would often lie halfway between two results, and whatever small
- * number is added would decide the rounding (docs/explanation/design/training.md, "Rounding"). */
+/* Whether the result is added to small numbers in its own place, as with separate adapters. Partial sums of
+ * split-K must then not be rounded to BF16. Their total would often lie halfway between two results, where a
+ * small number decides the rounding (docs/explanation/design/training.md, "Rounding"). */
 static bool adds_in_place(const struct gemm *g)
 {
 	return g->beta != 0 && g->d.dtype == DTYPE_BF16 && g->c.data == g->d.data;
