@@ -42,7 +42,7 @@ rows rows.jsonl 1 24
 rows held.jsonl 101 106
 
 config whole.yaml "max_steps: 60" "eval_steps: 30" "eval_on_start: true" "save_steps: 20" "warmup_steps: 2" \
-	"gradient_accumulation_steps: 4"
+	"gradient_accumulation_steps: 2"
 ok "a plan is made without reading the model" expect 0 train whole.yaml --plan
 ok "it names memory and work" says '^  saved ' out
 ok "and is JSON when asked" sh -c '"$1" train whole.yaml --plan --json | grep -q "\"memory_bytes\": [1-9]"' sh "$assay"
@@ -59,7 +59,7 @@ ok "and says of what model" says '"peft_type": "LORA"' whole/adapter/adapter_con
 ok "the newest checkpoint is named" says '^checkpoint-60$' whole/latest
 ok "older ones are gone but two" [ "$(find whole -maxdepth 1 -name 'checkpoint-*' | wc -l)" = 2 ]
 ok "a best checkpoint that was not written is not named" says '"best_model_checkpoint": null' whole/checkpoint-40/trainer_state.json
-ok "the configuration is kept as understood" says 'gradient_accumulation_steps: 4' whole/config.yaml
+ok "the configuration is kept as understood" says 'gradient_accumulation_steps: 2' whole/config.yaml
 mkdir own
 cp whole.yaml own/config.yaml
 ok "nor beside what somebody keeps" expect 64 train own/config.yaml --out own

