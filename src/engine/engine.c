@@ -612,6 +612,16 @@ uint64_t engine_wake(const struct engine *e)
 	return schedule_wake(e->schedule);
 }
 
+uint64_t engine_hold(const struct engine *e)
+{
+	const struct flight *f = &e->flight[0];
+
+	if (!e->flights)
+		return 0;
+	return (f->begun_ns > e->fetched_ns ? f->begun_ns : e->fetched_ns) +
+	       step_cost_hold_ns(&e->cost, f->plan->predicted_ns);
+}
+
 struct engine_facts engine_facts(const struct engine *e)
 {
 	const struct schedule_facts f = schedule_facts(e->schedule);

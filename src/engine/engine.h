@@ -41,6 +41,9 @@ void engine_finish(struct engine *e, uint64_t id, int64_t tokens);
 /* Does one step if there is work. *idle: nothing is running or waiting. An error means that the device is
  * lost; every running request then fails. */
 enum status engine_step(struct engine *e, bool *idle, struct error *err);
+/* The time of the monotonic clock until which the next engine_step can wait. The device has work until later,
+ * and requests that come before that time join the step. 0: nothing runs, or the host computes by itself. */
+uint64_t engine_hold(const struct engine *e);
 /* `planned` is called in engine_step, before the device begins to work, with the predicted seconds of the
  * step. NULL: nothing is called. */
 void engine_tell(struct engine *e, void (*planned)(void *arg, double seconds), void *arg);

@@ -149,20 +149,55 @@ static int idle_ms(const struct looping *l)
 	return wake - now < (uint64_t)IDLE_MS * 1000000 ? (int)((wake - now) / 1000000) + 1 : IDLE_MS;
 }
 
-/* Waits for a message if there is nothing to compute, and for room in the socket if bytes wait. */
+static uint64_t held_until(const struct looping *l)
+{
+	return l->loop->hold ? l->loop->hold(l->loop->engine) : engine_hold(l->loop->engine);
+}
+
+/* How long the loop may wait for a message: while there is nothing to compute, or until the next step must be
+ * planned. At most IDLE_MS. */
+static struct timespec wait_time(const struct looping *l, bool idle)
+{
+	const uint64_t now = clock_now_ns(clock_monotonic()), until = held_until(l);
+	uint64_t ns = idle ? (uint64_t)idle_ms(l) * 1000000 : until > now ? until - now : 0;
+
+	if (ns > (uint64_t)IDLE_MS * 1000000)
+		ns = (uint64_t)IDLE_MS * 1000000;
+	return (struct timespec){.tv_nsec = (long)ns};
+}
+
+/* Waits for a message, and for room in the socket if bytes wait. A compiled grammar ends the wait only if
+ * there is nothing to compute, because engine_step takes it. */
 static enum status wait_for_work(struct looping *l, bool idle, struct error *err)
 {
 	struct pollfd p[2] = {{.fd = frame_link_fd(l->link),
 			       .events = (short)(POLLIN | (frame_link_waits(l->link) ? POLLOUT : 0))},
-			      {.fd = engine_fd(l->loop->engine), .events = POLLIN}};
+			      {.fd = idle ? engine_fd(l->loop->engine) : -1, .events = POLLIN}};
+	const struct timespec time = wait_time(l, idle);
 	struct error why = {0};
 	enum status st;
 
-	poll(p, 2, idle ? idle_ms(l) : 0);
+	ppoll(p, 2, &time, NULL);
 	if (!frame_link_waits(l->link))
 		return STATUS_OK;
 	st = frame_flush(l->link, &why);
 	return forgive_closed(l, st, &why, err);
+}
+
+/* Takes messages until the next step must be planned. A request that comes while a step runs joins the next
+ * one, instead of the one after it. */
+static enum status gather(struct looping *l, bool idle, struct error *err)
+{
+	enum status st;
+
+	do {
+		st = wait_for_work(l, idle, err);
+		if (!st)
+			st = receive(l, err);
+		if (!st)
+			st = beat(l, err);
+	} while (!st && !l->closed && held_until(l) > clock_now_ns(clock_monotonic()));
+	return st;
 }
 
 /* Whether a drain is complete. */
@@ -179,11 +214,7 @@ static enum status run(struct looping *l, struct error *err)
 	bool idle = true;
 
 	while (!st && !l->closed && !is_drained(l, idle)) {
-		st = wait_for_work(l, idle, err);
-		if (!st)
-			st = receive(l, err);
-		if (!st)
-			st = beat(l, err);
+		st = gather(l, idle, err);
 		if (!st)
 			st = step(l, &idle, err);
 		if (!st)

@@ -15,6 +15,8 @@ struct engine_loop {
 	 * expected_s, besides the usual second. May be NULL. */
 	void (*alive)(void *arg, double expected_s);
 	void *arg;
+	/* Instead of engine_hold, for tests; else NULL. */
+	uint64_t (*hold)(const struct engine *engine);
 	double long_step_s; /* a step that is predicted to take this long is announced; 0: 0.5 */
 };
 /* Returns when a drain is complete or the front end has closed its socket. Otherwise an error: of the device,

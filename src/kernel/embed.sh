@@ -1,6 +1,7 @@
 #!/bin/sh
 # usage: embed.sh OUT.c [FATBIN ARCHITECTURES RAN]...
 # Writes a C file that includes each fatbin by the assembler (.incbin) and lists them. FATBIN may be compressed: NAME.fatbin.zst
+# The contents' checksums stand in the output, so that a compiler cache does not take an older object for it.
 set -e
 out=$1
 shift
@@ -11,6 +12,7 @@ shift
 		name=$(basename "${1%.zst}" .fatbin)
 		path=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 		size=$(wc -c <"$1" | tr -d ' ')
+		printf '/* %s */\n' "$(sha256sum <"$1" | cut -c1-64)"
 		printf '__asm__(".section .rodata\\n.balign 64\\n.globl kernel_fatbin_%s\\n.hidden kernel_fatbin_%s\\n"\n' \
 			"$name" "$name"
 		printf '\t"kernel_fatbin_%s:\\n.incbin \\"%s\\"\\n.previous\\n");\n' "$name" "$path"

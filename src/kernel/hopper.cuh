@@ -227,6 +227,22 @@ static __device__ __forceinline__ void proxy_fence()
 	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+/* The same for global memory: before, ordinary stores by this thread or by threads whose stores it has seen;
+ * afterwards, loads by a copy engine. */
+static __device__ __forceinline__ void proxy_fence_all()
+{
+	asm volatile("fence.proxy.async;" ::: "memory");
+}
+
+/* A load of a word of global memory after which this thread sees what was written before the word. */
+static __device__ __forceinline__ uint32_t load_acquire(const uint32_t *from)
+{
+	uint32_t v;
+
+	asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
+	return v;
+}
+
 /* -- programmatic dependent launch -- */
 
 /* Waits until all grids before this one have ended and their writes are visible. */

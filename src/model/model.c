@@ -135,7 +135,6 @@ static enum status check_split(const struct shape *s, const struct model_options
 	const char *why = o->inference			       ? "text generation"
 			  : o->storage.form != STORAGE_NUMBERS ? "load_in_4bit"
 			  : o->fp8			       ? "precision: fp8"
-			  : o->offload_states		       ? "offload: optimizer"
 			  : o->states.moments == MOMENTS_8BIT  ? "moments in 8 bits"
 			  : o->states.master		       ? "master_weights other than fp32"
 							       : NULL;
@@ -290,6 +289,7 @@ struct params model_whole_params(const struct model *m)
 		p.table = m->whole->params.table;
 		p.count = m->whole->params.count;
 		p.length = m->whole->params.length;
+		p.offloaded = false; /* a rank has parts in host memory, and nobody the whole */
 	}
 	return params_whole(&p);
 }

@@ -5,7 +5,7 @@ set -u
 assay=$(realpath "$1") root=$(realpath "$2")
 . "$root/tests/end2end/tap.sh"
 scratch
-export ASSAY="$assay" SHAPE=tiny DEVICE=cpu INPUT=40 OUTPUT=4 SECONDS_EACH=2 WARMUP=0 SWEEP_SECONDS=1 USERS=2 SLO=chat
+export ASSAY="$assay" SHAPE=tiny DEVICE=cpu INPUT=40 OUTPUT=4 SECONDS_EACH=1 WARMUP=0 SWEEP_SECONDS=1 USERS=2 SLO=chat
 . "$root/tests/end2end/ports.sh"
 ports
 export PORT=$port

@@ -5,28 +5,60 @@ set -u
 assay=$(realpath "$1") root=$(realpath "$2") module=$(realpath "$3")
 . "$root/tests/end2end/tap.sh"
 scratch
-export ASSAY="$assay" DEVICE=cpu LENGTH=128 LONG=256 STEPS=5 LOSS_STEPS=4 SMALL=tiny MIDDLE=tiny-64 LARGE=tiny HUGE=tiny-64 LLAMA=tiny-llama-64 FOURTEEN=tiny HOW=mpirun
+export ASSAY="$assay" DEVICE=cpu LENGTH=128 LONG=256 STEPS=5 LOSS_STEPS=4 EXACT_STEPS=3 LINK_RATE=1e6 SMALL=tiny MIDDLE=tiny-64 LARGE=tiny HUGE=tiny-64 LLAMA=tiny-llama-64 FOURTEEN=tiny HOW=mpirun
 export ASSAY_MODULE_DIR="$(dirname "$module")" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
 checked() { "$root/tools/check-gpu-training" "$@" > said 2>&1; }
 line() { awk -F '\t' -v run="$1" '$1 == run && $2 > 0 && $4 > 0 && $6 > 0 { found = 1 } END { exit !found }' out/table.tsv; }
-ok "one card's groups run" checked out low full offload large long
+ok "one card's groups run" checked out low full offload bits rungs large long
 if grep -q 'built without tokenizers' out/*.log; then
 	echo "1..0 # SKIP this build has no tokenizers"
 	exit 0
 fi
-for run in bf16 fp8 nf4 nf4-fp8 nf4-full full-bf16-fp32 lora-full lora-offload states-device states-host states-host-f32 nf4-tiny nf4-tiny-64 long; do
+for run in bf16 fp8 nf4 nf4-fp8 fp8-exact fp8-again nf4-full full-bf16-fp32 lora-full lora-offload states-device states-host states-host-f32 bits-full bits-again bits-offload bits-device bits-host rung-packed-fp32 rung-packed-fp8 nf4-tiny nf4-tiny-64 long; do
 	ok "$run has a rate, memory and a loss" line $run
 done
 for file in bf16.yaml bf16.plan bf16.jsonl bf16/journal.jsonl; do ok "$file is there" [ -s out/$file ]; done
 ok "a later setting replaces an earlier one" grep -q 'max_steps: 4' out/nf4-tiny.yaml
 ok ".. which is there once" sh -c '[ "$(grep -o max_steps out/nf4-tiny.yaml | wc -l)" = 1 ]'
-ok "rates are compared" grep -qE '^FP8 / BF16: [0-9]+\.[0-9]+ \(' out/steps.txt
+ok "rates are compared" grep -qE '^FP8 / BF16: [0-9]+\.[0-9]+ \([0-9.e+]+ and [0-9.e+]+\), target 1.25$' out/steps.txt
+for run in fp8 nf4-fp8; do
+	ok "deterministic runs are compared, $run" grep -q "$run-exact beside $run-again: losses of 3 steps within 0\$" out/steps.txt
+	ok ".. with their adapters" grep -q "^$run, deterministic: adapter_model.safetensors of two runs is the same" out/steps.txt
+done
+ok ".. which are gone" sh -c '! ls -d out/*/adapter 2> /dev/null'
+ok "offload is compared with the copies of its states" grep -qE '^offload: optimizer, step / the larger of compute and copies, states-host: [0-9.]+, at most 1.15 .*[1-9][0-9]* B at 1e\+06 B/s' out/steps.txt
 ok "losses of offload are those without" grep -q 'lora-full beside lora-offload: losses of 5 steps within 0$' out/steps.txt
+for pair in 'full beside bits-again' 'full beside bits-offload' 'device beside bits-host'; do
+	ok "bits-$pair: the same bits" grep -q "^bits-$pair: 5 steps have the same bits" out/steps.txt
+done
+ok "the precision that was computed in is right" sh -c '! grep -q "it computed in" out/steps.txt'
+ok "its losses are compared" grep -q '^rung-packed-fp8 beside rung-packed-fp32, eval_loss: within' out/steps.txt
 ok "models and rows of the check are gone" sh -c '! [ -e out/shapes ] && ! [ -e out/rows.jsonl ]'
+# Calls of functions: a tiny model in place of a real one.
+for i in $(seq 40); do
+	tool='{"type":"function","function":{"name":"get_'$i'","parameters":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}}}'
+	call='{"type":"function","function":{"name":"get_'$i'","arguments":{"n":'$i'}}}'
+	echo '{"messages":[{"role":"user","content":"'$i'?"},{"role":"assistant","content":"","tool_calls":['$call']}],"tools":['$tool']}'
+done > calls.jsonl
+"$assay" make-model --shape tiny --seed 1 --out model > /dev/null
+export CALLS_STEPS=3 CALLS_LENGTH=1024 CALLS_EVAL=3 CALLS_ROWS=2
+ok "function calls are taught" env ASSAY_SMOLLM2="$PWD/model" ASSAY_BFCL="$PWD/calls.jsonl" "$root/tools/check-gpu-training" calls calls
+for run in fp8 nf4 nf4-fp8; do
+	ok "$run has a loss beside float32's" grep -qE "^function calls, $run beside fp32: held-out loss [0-9.]+ and [0-9.]+," calls/steps.txt
+	ok ".. and right calls" grep -qE "^function calls, $run beside fp32: share of right calls [0-9.e-]+ and [0-9.e-]+," calls/steps.txt
+done
+ok "losses differ from those of float32" sh -c '! grep -qE "held-out loss ([0-9.]+) and \1," calls/steps.txt'
+ok "weights of the check are gone" sh -c '! [ -e calls/calls ]'
+ok "without a model they are skipped" sh -c 'env -u ASSAY_SMOLLM2 "$0" skipped calls > said 2>&1' "$root/tools/check-gpu-training"
+ok ".. which is said" grep -q '^calls: skipped, because ASSAY_SMOLLM2' skipped/steps.txt
+ok "rows that are none fail" sh -c '! ASSAY_SMOLLM2=model ASSAY_BFCL=said "$0" none calls > /dev/null 2>&1' "$root/tools/check-gpu-training"
+ok ".. by name" grep -q '^calls: .*said' none/steps.txt
 if mpirun --version 2> /dev/null | grep -q 'Open MPI\|OpenRTE'; then
 	ok "two ranks run" checked two zero tensor
 	for kind in lora full; do ok "tensor parallel is compared, $kind" grep -q "tensor-one-$kind beside tensor-two-$kind: losses of 4 steps within" two/steps.txt; done
 	for stage in 1 2 3; do ok ".. with zero_stage: $stage" grep -q "tensor-one-full beside tensor-zero$stage-full: losses of 4 steps within" two/steps.txt; done
+	ok ".. and with gradients in BF16" grep -q 'tensor-one-full beside tensor-bf16: losses of 4 steps within' two/steps.txt
+	ok ".. and with states in host memory" grep -q 'tensor-two-full beside tensor-host: losses of 4 steps within 0$' two/steps.txt
 	ok ".. and of one copy" grep -q 'tensor-two-full beside tensor-stage: losses of 4 steps within' two/steps.txt
 	for from in 1 2; do ok ".. and after a resume of $from rank(s)" grep -q "tensor-from-$from-rest beside tensor-from-$from-on: losses of 4 steps within" two/steps.txt; done
 	ok "so is its rate" grep -qE '^tensor parallel / data parallel, equal tokens: [0-9]' two/steps.txt
@@ -36,7 +68,7 @@ ok "a shape that is none fails" sh -c '! MIDDLE=none "$0" bad low > said 2>&1' "
 ok ".. and is named" grep -q 'none' bad/steps.txt
 ok "a rate that was not measured is no ratio" grep -q '^FP8 / BF16: not measured' bad/steps.txt
 ok "an unknown group is refused" sh -c '"$0" third nothing > said 2>&1; [ $? = 64 ]' "$root/tools/check-gpu-training"
-ok ".. with the known ones" grep -q 'known: low full' said
+ok ".. with the known ones" grep -q 'known: low full offload bits rungs adapters' said
 ok "no program is said" sh -c '! env -u ASSAY sh ./check-gpu-training fourth > said 2>&1' "$(cp "$root/tools/check-gpu-training" .)"
 ok ".. so" grep -q 'set ASSAY to the program' said
 finish

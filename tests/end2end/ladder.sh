@@ -18,7 +18,7 @@ ok "a ladder whose jobs agree passes" ladder 0 all
 ok "rounds go down after they went up" [ "$(tr '\n' ' ' < ran)" = "round-1-baseline round-1-batch round-1-packing round-1-loading round-1-recompute round-2-recompute round-2-loading round-2-packing round-2-batch round-2-baseline round-3-baseline round-3-batch round-3-packing round-3-loading round-3-recompute " ]
 ok "a factor is that over the rung below" in_json all batch '"factor": 1.3,'
 ok "over the next one that exists" eval 'in_json all packing "\"below\": \"batch\"" && in_json all packing "\"factor\": 7.69"'
-ok "a trade that does not pay is not part of the whole" eval 'in_json all recompute "\"factor\": 0.909" && says "\"total_factor\": 11" all/summary.json && says "up to loading together: 11 (11 to 11)" all/SUMMARY.md'
+ok "a trade that does not pay is not part of the whole" eval 'in_json all recompute "\"factor\": 0.909" && says "\"total_factor\": 11" all/summary.json && says "up to loading together: 11 (11 to 11)" all/SUMMARY.md && says "recompute, passed: not worth it on this device: 0.909 of the rate of loading; later rungs are measured without it" all/SUMMARY.md'
 ok "rungs for GPUs are there with their reason" eval 'in_json all tf32 "\"verdict\": \"skipped\"" && in_json all graphs "CUDA graphs exist on GPUs only" && in_json all fp8 "a CPU multiplies numbers rounded to FP8 in float32"'
 ok "and without a factor" eval '! in_json all tf32 "\"factor\":"'
 ok "what a CPU does not report is absent with its reason" eval 'says "reads utilization and power of GPUs only" all/SUMMARY.md && ! says "sm_active_share" all/summary.json && ! says "joules" all/summary.json'
@@ -39,8 +39,16 @@ ok "JSON is printed" eval 'ladder 0 json --rounds 1 --json && says "\"schema\": 
 ok "the page is one file" sh -c '! grep -qE "(src|href)=\"(http|//)" all/report.html'
 ok "with a waterfall of the measured rungs" [ "$(grep -c '<div class="step' all/report.html)" = 5 ]
 ok "a loss of speed looks different" [ "$(grep -c '<div class="step odd"' all/report.html)" = 1 ]
-ok "each rung has its place" eval 'for r in baseline batch tf32 bf16 fused attention packing loading graphs recompute fp8; do says "id=\"rung-$r\"" all/report.html || return 1; done'
+ok "each rung has its place" eval 'for r in baseline batch tf32 bf16 fused attention packing loading graphs recompute fp8 parallel; do says "id=\"rung-$r\"" all/report.html || return 1; done'
 ok "and links to its jobs, which exist" eval 'grep -o "href=\"jobs[^\"]*\"" all/report.html | sed "s/href=\"\(.*\)\"/\1/" > names && [ "$(wc -l < names)" = 15 ] && while read -r name; do [ -e "all/$name" ] || return 1; done < names'
+
+# -- the picture --
+marks() { grep -c "<path [^>]*class=\"f-$2\"" "$1/waterfall.svg"; } # DIR ROLE: bars of a colour
+ok "the waterfall is a picture too" eval '[ "$(marks all s0)" = 1 ] && [ "$(marks all good)" = 3 ] && [ "$(marks all loss)" = 1 ]'
+ok "with rates and factors" eval 'says ">130 tokens/s, times 1.3<" all/waterfall.svg && says ">100 tokens/s<" all/waterfall.svg'
+ok "the whole, and the rungs without a rate" eval 'says "All rungs up to loading: 11 (11 to 11) times the baseline" all/waterfall.svg && says "Not measured here: TF32, BF16, fused kernels, attention, CUDA graphs, FP8, several GPUs<" all/waterfall.svg'
+ok "it is XML" sh -c '! command -v xmllint > /dev/null || xmllint --noout all/waterfall.svg'
+ok "the summary shows it" says "(waterfall.svg)" all/SUMMARY.md
 
 # -- losses --
 echo 'last=5.2' > how.packing
@@ -64,6 +72,34 @@ ok "which is said" says "weights of the loss model" real-loss/SUMMARY.md
 rm how.round-1-packing
 ok "random weights are said too" says "losses are those of random weights, because no model" all/SUMMARY.md
 ok "a model of one's own is trained from" eval 'ladder 0 own --rounds 1 --model real && [ ! -e own/model ] && says "random_weights: false" own/base.yaml && says "the model.s own weights" own/SUMMARY.md'
+
+# -- settings without an effect, on a GPU that is not there --
+echo 'memory=3e6' > how.recompute
+climbed() { # CODE DIR: a ladder with every rung that a GPU has
+	rm -f ran
+	(ASSAY_TEST_STAGES=$PWD/stand on_gpu ladder --device gpu --rounds 1 --out "$2")
+	[ $? = "$1" ]
+}
+ok "every rung has an effect" climbed 0 effect
+ok "of its own setting" eval 'for r in tf32 bf16 fp8; do says "precision: $r" effect/jobs/round-1-$r/config.yaml && in_json effect $r "\"factor\":" || return 1; done'
+ok "FP8 is over graphs, without the trade that does not pay" eval 'in_json effect fp8 "\"below\": \"graphs\".*\"factor\": 1.26" && says "recompute: none" effect/jobs/round-1-fp8/config.yaml && says "graphs: true" effect/jobs/round-1-fp8/config.yaml'
+ok "which is said" eval 'says "recompute, passed: not worth it on this device: 0.9 of the rate of graphs, with 2.00 MB less memory; later rungs are measured without it" effect/SUMMARY.md && says "not worth it on this device" effect/report.html'
+echo 'rate=1222 memory=3e6' > how.recompute
+ok "a trade that pays is part of later rungs" eval 'climbed 0 paying && in_json paying fp8 "\"below\": \"recompute\"" && says "recompute: full" paying/jobs/round-1-fp8/config.yaml && says "recompute, passed: worth it on this device: 1.1 of the rate of graphs.*measured with it" paying/SUMMARY.md'
+rm how.recompute
+echo 'precision=bf16' > how.fp8
+ok "FP8 that is none has failed" eval 'climbed 1 none && in_json none fp8 "\"verdict\": \"failed\".*no effect, because its job recorded precision: bf16 instead of fp8" && ! in_json none fp8 "\"factor\":"'
+ok "and is not part of the whole" says "up to graphs together" none/SUMMARY.md
+echo 'mute=yes' > how.fp8
+ok "so has a job that does not say how it computed" eval 'climbed 1 unsaid && in_json unsaid fp8 "recorded precision: nothing instead of fp8"'
+rm how.fp8
+echo 'graphs=0' > how.graphs
+echo 'adapters=separate' > how.fused
+echo 'attention=plain' > how.attention
+ok "a choice that is left to assay and has no effect is skipped" eval 'climbed 0 idle && in_json idle graphs "\"verdict\": \"skipped\".*recorded graph_launches: 0; graphs are for small" && in_json idle fused "skipped.*recorded adapters: separate" && in_json idle attention "skipped.*recorded attention: plain"'
+ok "without a factor, and no later rung has its settings" eval '! in_json idle graphs "\"factor\":" && in_json idle fp8 "\"below\": \"loading\"" && says "graphs: false" idle/jobs/round-1-fp8/config.yaml'
+ok "a ladder that goes on knows it" eval 'goes_on 0 idle && [ ! -e ran ] && in_json idle graphs "\"verdict\": \"skipped\""'
+rm how.graphs how.fused how.attention
 
 # -- jobs that fail --
 echo 'echo "assay: error: no memory for it" >&2; exit 2' > how.batch
@@ -89,7 +125,12 @@ ok "a journal that cannot be written does not end it" eval 'ladder 0 unwritten -
 rm how.baseline
 echo 'mkdir "$(dirname "$config")/../../report.html"' > how.recompute
 ok "a report that cannot be written is an error" eval '! ladder 0 unreported --rounds 1 && says "report.html" err'
+echo 'mkdir "$(dirname "$config")/../../waterfall.svg"' > how.recompute
+ok "so is a picture that cannot be written" eval '! ladder 0 unpainted --rounds 1 && says "waterfall.svg" err'
 rm how.recompute
+for rung in baseline batch packing loading recompute; do echo 'exit 2' > how.$rung; done
+ok "a ladder without any rate has an empty picture" eval 'ladder 2 rateless --rounds 1 && says "No rung has a factor" rateless/waterfall.svg && ! says "tokens/s" rateless/waterfall.svg'
+rm how.*
 
 # -- interrupted and resumed --
 echo ': > waits; sleep 60 & wait $!' > how.packing
@@ -126,6 +167,8 @@ CONFIG
 ok "a configuration is measured" ladder 0 mine mine.yaml
 ok "with its model, adapter and rows" eval 'c=mine/jobs/round-1-packing/config.yaml; says "name_or_path: \"$PWD/tiny\"" $c && says "  r: 8" $c && says "max_seq_length: 96" $c && says "train: .\"$PWD/rows.jsonl\"" $c'
 ok "whose held-out rows are those of training, which is said" says "names no held-out rows, so these are rows of the training set" mine/SUMMARY.md
+sed 's/^training:/training:\n  global_batch_size: 4\n  gpus: 0/' mine.yaml > ranked.yaml
+ok "a step has the ladder's rows on one GPU, whatever the configuration says" eval 'ladder 0 ranked ranked.yaml --rounds 1 && says "global_batch_size: 0" ranked/base.yaml && says "gpus: 1" ranked/base.yaml && says "gradient_accumulation_steps: 8" ranked/base.yaml'
 ok "its rows are tokenized once" says "cache_dir: .*/mine/rows" mine/base.yaml
 sed 's/^lora:.*//; s/^training:/training:\n  full_finetuning: true/' mine.yaml > whole.yaml
 ok "without adapters nothing is fused" eval 'on_gpu ladder --plan whole.yaml && says "^ 4  fused *skipped: only the kernels of adapters can be fused, and this configuration trains all weights" out'
@@ -146,7 +189,9 @@ ok "and leaves nothing behind" [ ! -e bad ]
 
 # -- plans --
 ok "a plan is printed" eval 'expect 0 ladder --plan --device cpu --out planned && says "^ 1  batch .*per_device_train_batch_size: 2" out && says "^ 2  tf32 .*skipped: TF32 is a mode" out && [ ! -e planned ]'
-ok "on a GPU all rungs are there" eval 'on_gpu ladder --plan && says "^ladder on NVIDIA H100 80GB HBM3; qwen2-7b; 3 rounds of 5 steps" out && says "^ 3  bf16 *precision: bf16" out && [ "$(grep -c skipped out)" -le 1 ]'
+ok "on a GPU all rungs are there" eval 'on_gpu ladder --plan && says "^ladder on NVIDIA H100 80GB HBM3; qwen2-7b; 3 rounds of 5 steps" out && says "^ 3  bf16 *precision: bf16" out && says "^10  fp8 *precision: fp8" out && ! grep -qE "^ ?[0-9]+  [a-z0-9]+ *$" out'
+ok "one GPU does not train on several" eval 'says "^11  parallel *skipped: assay may use one GPU of this machine only" out'
+ok "four do" eval 'nvml=$root/tests/fake/h100x4.json && on_gpu ladder --plan; unset nvml; says "^11  parallel *gpus: 0, gradient_accumulation_steps: 1" out'
 sed 's/^training:/training:\n  master_weights: split/; s/^lora:.*//; s/^  recompute: none/  full_finetuning: true/' mine.yaml > states.yaml
 ok "what the configuration refuses is told in its words" eval 'on_gpu ladder --plan states.yaml; says "skipped: .*master_weights: its weights are BF16" out'
 

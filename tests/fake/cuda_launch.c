@@ -66,6 +66,13 @@ void fake_run(const struct operation *o)
 	}
 }
 
+static bool same_peer_copy(const struct operation *a, const struct operation *b)
+{
+	return b->source != b->destination && a->device == b->device && a->source == b->source &&
+	       a->destination == b->destination && a->to == b->to && a->from == b->from &&
+	       a->bytes == b->bytes;
+}
+
 CUresult fake_enqueue(CUstream s, const struct operation *o)
 {
 	CUstream to = fake_capture_of(s);
@@ -78,11 +85,15 @@ CUresult fake_enqueue(CUstream s, const struct operation *o)
 		fake_run(&own);
 		return CUDA_SUCCESS;
 	}
-	more = realloc(to->graph->operation, (to->graph->count + 1) * sizeof(*more));
-	if (!more)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	to->graph->operation = more;
-	more[to->graph->count++] = own;
+	if (!(to->graph->count & (to->graph->count - 1))) { /* room for the next power of two */
+		more = realloc(to->graph->operation,
+			       (to->graph->count ? 2 * to->graph->count : 1) * sizeof(*more));
+		if (!more)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		to->graph->operation = more;
+	}
+	own.again = to->graph->count && same_peer_copy(&to->graph->operation[to->graph->count - 1], &own);
+	to->graph->operation[to->graph->count++] = own;
 	return CUDA_SUCCESS;
 }
 

@@ -10,8 +10,9 @@ enum { TENSORS_MAX = 96 };
 
 /* A tensor's numbers while a graph runs: dense, [4] nested. */
 struct value {
-	const struct descriptor *tensor;
-	int64_t dim[4];
+	const struct descriptor *tensor, *ragged;
+	cudnnDataType_t type;
+	int64_t dim[4], stride[4];
 	float *x;
 };
 
@@ -83,7 +84,7 @@ static float rounded(cudnnDataType_t type, float value)
 	union {
 		uint16_t bits;
 		float wide; /* load and store take any type, so there is room for the widest */
-	} room = { 0 };
+	} room = {0};
 
 	if (type != CUDNN_DATA_HALF && type != CUDNN_DATA_BFLOAT16 && type != CUDNN_DATA_FP8_E4M3)
 		return value;
@@ -95,10 +96,9 @@ static float rounded(cudnnDataType_t type, float value)
 
 /* Where element (b, h, i, j) lies, < 0: beyond its sequence. Of a transposed tensor rows are what has not
  * stride 1. */
-static int64_t place(struct run *r, const struct descriptor *tensor, const int64_t stride[4], int64_t b,
+static int64_t place(struct run *r, const struct descriptor *ragged, const int64_t stride[4], int64_t b,
 		     int64_t h, int64_t i, int64_t j)
 {
-	const struct descriptor *ragged = fake_part(tensor, CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC);
 	bool transposed = stride[2] == 1 && stride[3] != 1;
 	int64_t row = transposed ? j : i, row_stride = transposed ? stride[3] : stride[2];
 	const int32_t *starts;
@@ -128,28 +128,29 @@ static void each(struct run *r, struct value *v, visit *what, void *arg)
 static void load_one(struct run *r, struct value *v, int64_t at, int64_t b, int64_t h, int64_t i, int64_t j,
 		     void *from)
 {
-	int64_t where = place(r, v->tensor, ints(v->tensor, CUDNN_ATTR_TENSOR_STRIDES), b, h, i, j);
+	int64_t where = place(r, v->ragged, v->stride, b, h, i, j);
 
-	v->x[at] = where < 0 ? 0.0F
-			     : (float)load(fake_word(v->tensor, CUDNN_ATTR_TENSOR_DATA_TYPE), from,
-					   (uint64_t)where);
+	v->x[at] = where < 0 ? 0.0F : (float)load(v->type, from, (uint64_t)where);
 }
 
 static void store_one(struct run *r, struct value *v, int64_t at, int64_t b, int64_t h, int64_t i, int64_t j,
 		      void *to)
 {
-	int64_t where = place(r, v->tensor, ints(v->tensor, CUDNN_ATTR_TENSOR_STRIDES), b, h, i, j);
+	int64_t where = place(r, v->ragged, v->stride, b, h, i, j);
 
 	if (where >= 0)
-		store(fake_word(v->tensor, CUDNN_ATTR_TENSOR_DATA_TYPE), to, (uint64_t)where, v->x[at]);
+		store(v->type, to, (uint64_t)where, v->x[at]);
 }
 
 static struct value *add(struct run *r, const struct descriptor *tensor)
 {
 	struct value *v = &r->values[r->count];
 
-	*v = (struct value){.tensor = tensor};
+	*v = (struct value){.tensor = tensor,
+			    .ragged = fake_part(tensor, CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC),
+			    .type = fake_word(tensor, CUDNN_ATTR_TENSOR_DATA_TYPE)};
 	memcpy(v->dim, ints(tensor, CUDNN_ATTR_TENSOR_DIMENSIONS), sizeof(v->dim));
+	memcpy(v->stride, ints(tensor, CUDNN_ATTR_TENSOR_STRIDES), sizeof(v->stride));
 	v->x = calloc((size_t)size_of(v->dim), sizeof(*v->x));
 	if (!v->x || r->count + 1 == TENSORS_MAX)
 		abort();
@@ -177,11 +178,11 @@ static struct value *value_of(struct run *r, const struct descriptor *tensor)
 
 static void written(struct run *r, struct value *v)
 {
-	cudnnDataType_t type = fake_word(v->tensor, CUDNN_ATTR_TENSOR_DATA_TYPE);
+	const int64_t size = size_of(v->dim);
 	void *to;
 
-	for (int64_t i = 0; i < size_of(v->dim); i++)
-		v->x[i] = rounded(type, v->x[i]);
+	for (int64_t i = 0; i < size; i++)
+		v->x[i] = rounded(v->type, v->x[i]);
 	if (fake_is_virtual(v->tensor))
 		return;
 	to = pointer_of(r, v->tensor);
@@ -189,7 +190,7 @@ static void written(struct run *r, struct value *v)
 		each(r, v, store_one, to);
 }
 
-static float at(const struct value *v, int64_t b, int64_t h, int64_t i, int64_t j)
+static const float *spot(const struct value *v, int64_t b, int64_t h, int64_t i, int64_t j)
 {
 	const int64_t *d = v->dim;
 
@@ -197,7 +198,12 @@ static float at(const struct value *v, int64_t b, int64_t h, int64_t i, int64_t 
 	h = d[1] == 1 ? 0 : h;
 	i = d[2] == 1 ? 0 : i;
 	j = d[3] == 1 ? 0 : j;
-	return v->x[((b * d[1] + h) * d[2] + i) * d[3] + j];
+	return &v->x[((b * d[1] + h) * d[2] + i) * d[3] + j];
+}
+
+static float at(const struct value *v, int64_t b, int64_t h, int64_t i, int64_t j)
+{
+	return *spot(v, b, h, i, j);
 }
 
 /* The batch's own size in place of `size`. */
@@ -215,12 +221,14 @@ static void multiply(struct run *r, struct value *c, int64_t where, int64_t b, i
 {
 	const struct product *p = arg;
 	int64_t head = h / (p->a->dim[1] / p->b->dim[1]), depth = overridden(p->k, b, p->a->dim[3]);
+	const float *x = spot(p->a, b, h, i, 0), *y = spot(p->b, b, head, 0, j);
+	const int64_t x_step = p->a->dim[3] == 1 ? 0 : 1, y_step = p->b->dim[2] == 1 ? 0 : p->b->dim[3];
 	float sum = 0.0F;
 
 	(void)r;
 	if (i < overridden(p->m, b, c->dim[2]) && j < overridden(p->n, b, c->dim[3]))
 		for (int64_t d = 0; d < depth; d++)
-			sum += at(p->a, b, h, i, d) * at(p->b, b, head, d, j);
+			sum += x[d * x_step] * y[d * y_step];
 	c->x[where] = sum;
 }
 
@@ -346,7 +354,7 @@ static void run_reduction(struct run *r, const struct descriptor *op)
 static void reshape_one(struct run *r, struct value *y, int64_t where, int64_t b, int64_t h, int64_t i,
 			int64_t j, void *arg)
 {
-	const int64_t *stride = ints(y->tensor, CUDNN_ATTR_TENSOR_STRIDES);
+	const int64_t *stride = y->stride;
 	const struct value *x = arg;
 	int64_t from;
 
@@ -354,10 +362,8 @@ static void reshape_one(struct run *r, struct value *y, int64_t where, int64_t b
 		y->x[where] = x->x[b * stride[0] + h * stride[1] + i * stride[2] + j * stride[3]];
 		return;
 	}
-	from = place(r, x->tensor, stride, b, h, i, j);
-	y->x[where] = from < 0 ? 0.0F
-			       : (float)load(fake_word(x->tensor, CUDNN_ATTR_TENSOR_DATA_TYPE),
-					     pointer_of(r, x->tensor), (uint64_t)from);
+	from = place(r, x->ragged, stride, b, h, i, j);
+	y->x[where] = from < 0 ? 0.0F : (float)load(x->type, pointer_of(r, x->tensor), (uint64_t)from);
 }
 
 static void run_reshape(struct run *r, const struct descriptor *op)

@@ -17,7 +17,7 @@ static uint64_t ids;
 int fake_profiler_mask;
 
 /* The driver that the program opened. */
-void *fake_driver(const char *symbol)
+static void *find_in_driver(const char *symbol)
 {
 	void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD), *found;
 	const char *named = getenv("ASSAY_LIB_CUDA");
@@ -27,6 +27,27 @@ void *fake_driver(const char *symbol)
 	found = handle ? dlsym(handle, symbol) : NULL;
 	if (handle)
 		dlclose(handle); /* its user holds it */
+	return found;
+}
+
+/* Every call of ours asks for several, each always by the same literal. */
+void *fake_driver(const char *symbol)
+{
+	static _Thread_local struct {
+		const char *symbol;
+		void *found;
+	} known[32];
+	unsigned i = 0;
+	void *found;
+
+	for (; i < sizeof(known) / sizeof(known[0]) && known[i].symbol; i++)
+		if (known[i].symbol == symbol)
+			return known[i].found;
+	found = find_in_driver(symbol);
+	if (found && i < sizeof(known) / sizeof(known[0])) {
+		known[i].symbol = symbol;
+		known[i].found = found;
+	}
 	return found;
 }
 

@@ -46,8 +46,11 @@ typedef enum status kit_one(struct kit *k, const struct kernel_case *c, struct e
 
 extern const struct kernel_group group_attention, group_attention_backward, group_attention_lists,
 	group_attention_sparse, group_bnb4, group_clock, group_collective, group_data, group_decode, group_hbm,
-	group_link, group_memory, group_mma, group_operand, group_paged, group_sample, group_skinny, group_step,
+	group_link, group_memory, group_mma, group_operand, group_paged, group_sample, group_skinny,
+	group_skinny_adapters, group_step,
 	group_train;
+
+enum status skinny_adapters_time(struct kit *k, struct error *err); /* time_skinny_adapters.c */
 
 /* For groups whose cases name one kernel each: runs those that the filter wants. */
 void kit_cases(struct kit *k, const struct kernel_group *g, kit_one *one);

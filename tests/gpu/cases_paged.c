@@ -72,6 +72,19 @@ static const struct kernel_case cases[] = {
 	{"paged_e4m3_d128", "ends of pages and tiles", 129, 5, PAGED_THREADS, HEADS(8, 1), BORDERS | PAGE_64},
 	{"paged_e4m3_d64", "many parts", 5000, 17, PAGED_THREADS, HEADS(3, 1), LONG},
 	{"paged_e4m3_d128", "batch-invariant, a chunk", 2300, 5, PAGED_THREADS, HEADS(4, 1), CHUNK | INVARIANT},
+	{"paged_bf16_d64_late", "the first key", 1, 1, PAGED_THREADS, HEADS(9, 3), ONE_KEY},
+	{"paged_bf16_d128_late", "the first key", 1, 3, PAGED_THREADS, HEADS(28, 4), ONE_KEY},
+	{"paged_bf16_d64_late", "ends of pages and tiles", 129, 5, PAGED_THREADS, HEADS(9, 3), BORDERS | PAGE_16},
+	{"paged_bf16_d128_late", "ends of pages and tiles", 129, 7, PAGED_THREADS, HEADS(14, 2), BORDERS},
+	{"paged_bf16_d64_late", "more sequences than blocks", 500, 4, PAGED_THREADS, HEADS(3, 1), MANY},
+	{"paged_bf16_d128_late", "one block", 500, 1, PAGED_THREADS, HEADS(7, 1), MANY | PAGE_64},
+	{"paged_bf16_d64_late", "many parts", 5000, 17, PAGED_THREADS, HEADS(3, 1), LONG | PAGE_16},
+	{"paged_bf16_d128_late", "many parts", 5000, 9, PAGED_THREADS, HEADS(7, 1), LONG},
+	{"paged_bf16_d64_late", "parts between whole units", 613, 11, PAGED_THREADS, HEADS(2, 1), DECODE_64},
+	{"paged_bf16_d128_late", "more blocks than work", 129, 40, PAGED_THREADS, HEADS(8, 1), BORDERS | PAGE_16},
+	{"paged_e4m3_d64_late", "more sequences than blocks", 500, 4, PAGED_THREADS, HEADS(3, 1), MANY | PAGE_16},
+	{"paged_e4m3_d128_late", "ends of pages and tiles", 129, 5, PAGED_THREADS, HEADS(8, 1), BORDERS | PAGE_64},
+	{"paged_e4m3_d128_late", "many parts", 5000, 9, PAGED_THREADS, HEADS(4, 1), LONG},
 	{"tiles_bf16_d64", "a prompt", 150, 3, PAGED_TILES_THREADS(64), HEADS(2, 2), PROMPT},
 	{"tiles_bf16_d128", "a prompt", 150, 3, PAGED_TILES_THREADS(128), HEADS(2, 2), PROMPT},
 	{"tiles_bf16_d64", "a chunk behind keys", 2300, 4, PAGED_TILES_THREADS(64), HEADS(3, 1), CHUNK | PAGE_16},
@@ -83,6 +96,10 @@ static const struct kernel_case cases[] = {
 	{"paged_bf16_d128", "Qwen2-7B, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(28, 4), DECODE_64},
 	{"paged_bf16_d64", "SmolLM2, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(9, 3), DECODE_64},
 	{"paged_e4m3_d128", "Qwen2-7B, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(28, 4), DECODE_64},
+	{"paged_bf16_d128_late", "Qwen2-7B, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(28, 4), DECODE_64},
+	{"paged_bf16_d128_late", "Qwen2-7B, few blocks", 200000, 16, PAGED_THREADS, HEADS(28, 4), DECODE_64},
+	{"paged_bf16_d64_late", "SmolLM2, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(9, 3), DECODE_64},
+	{"paged_e4m3_d128_late", "Qwen2-7B, few blocks", 200000, 16, PAGED_THREADS, HEADS(28, 4), DECODE_64},
 	{"paged_bf16_d128", "Llama, a chunk", 200000, 132, PAGED_THREADS, HEADS(32, 8), CHUNK},
 	{"paged_e4m3_d128", "Llama, a chunk, batch-invariant", 200000, 132, PAGED_THREADS, HEADS(32, 8), CHUNK | INVARIANT},
 };
@@ -92,7 +109,7 @@ enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, FIRST, PARTIAL, ARRIVED, TILE, 
 struct paged_case {
 	const struct kernel_case *c;
 	uint32_t dim, heads, kv_heads, page_bits, blocks;
-	bool e4m3, invariant, tiled;
+	bool e4m3, invariant, tiled, late;
 	int64_t sequences, rows, pages, units, tiles;
 	int32_t begin[SEQUENCES_MOST + 1], keys[SEQUENCES_MOST];
 	void *host[ARRAYS];
@@ -125,7 +142,8 @@ static void describe(struct paged_case *p, const struct kernel_case *c)
 				 .blocks = c->blocks,
 				 .e4m3 = strstr(c->entry, "e4m3"),
 				 .invariant = c->p1 & INVARIANT,
-				 .tiled = !strncmp(c->entry, "tiles", 5)};
+				 .tiled = !strncmp(c->entry, "tiles", 5),
+				 .late = strstr(c->entry, "late")};
 	while (p->sequences < SEQUENCES_MOST && s->of[p->sequences].keys) {
 		p->keys[p->sequences] = s->of[p->sequences].keys;
 		p->begin[p->sequences + 1] = p->begin[p->sequences] + s->of[p->sequences].rows;
@@ -388,16 +406,23 @@ static void run_reference(struct kit *k, struct paged_case *p)
 		blank_untiled(p);
 }
 
+static const char *entry_of(const struct paged_case *p)
+{
+	if (p->late || p->tiled)
+		return p->c->entry;
+	return p->dim == 64 ? (p->e4m3 ? "paged_e4m3_d64" : "paged_bf16_d64") : p->e4m3 ? "paged_e4m3_d128" : "paged_bf16_d128";
+}
+
 static enum status launch_units(struct kit *k, const struct paged_case *p, bool early, struct error *err)
 {
 	const struct paged_attention_args a = args_of(p, gpu_shared_most(k->device), true);
+	const uint32_t bytes = (p->late ? paged_shared_late : paged_shared)(p->dim, p->e4m3 ? 1 : 2, a.depth);
 	struct gpu_kernel *kernel;
-	enum status st = gpu_kernel(k->device, &kernel, "paged_attention", p->c->entry, err);
+	enum status st = gpu_kernel(k->device, &kernel, "paged_attention", entry_of(p), err);
 
-	if (!st && !a.depth)
+	if (!st && (!a.depth || bytes > gpu_shared_most(k->device)))
 		return error_set(err, STATUS_UNSUPPORTED, "too little shared memory");
-	return st ? st
-		  : start(k, kernel, p, PAGED_THREADS, paged_shared(p->dim, p->e4m3 ? 1 : 2, a.depth), &a, early, err);
+	return st ? st : start(k, kernel, p, PAGED_THREADS, bytes, &a, early, err);
 }
 
 static double number(const uint16_t *p, uint64_t i)
@@ -461,6 +486,21 @@ static enum status result_of(struct kit *k, struct paged_case *p, bool early, ui
 	return st ? st : fetch(k, p, out, err);
 }
 
+/* The entry without _late gives the same bits. */
+static enum status compare_plain(struct kit *k, struct paged_case *p, const uint16_t *late, struct error *err)
+{
+	uint16_t *plain = NULL;
+	enum status st;
+
+	p->late = false;
+	st = result_of(k, p, false, &plain, err);
+	p->late = true;
+	if (!st && memcmp(plain, late, p->bytes[O]))
+		st = error_set(err, STATUS_MISMATCH, "results that are joined late have other bits");
+	free(plain);
+	return st;
+}
+
 /* The last rows of all sequences alone, on another grid, have the same bits. */
 static enum status compare_alone(struct kit *k, const struct paged_case *p, const uint16_t *whole, struct error *err)
 {
@@ -503,6 +543,8 @@ static enum status one(struct kit *k, const struct kernel_case *c, struct error 
 		st = result_of(k, &p, true, &again, err);
 	if (!st && memcmp(found, again, p.bytes[O]))
 		st = error_set(err, STATUS_MISMATCH, "a second run gives other bits");
+	if (!st && p.late)
+		st = compare_plain(k, &p, found, err);
 	if (!st && p.invariant)
 		st = compare_alone(k, &p, found, err);
 	free(found);

@@ -8,6 +8,7 @@
 #define EMBED(member) offsetof(struct step_embed_args, member)
 #define NORM(member) offsetof(struct step_norm_args, member)
 #define SWIGLU(member) offsetof(struct step_swiglu_args, member)
+#define QUANTIZE(field) offsetof(struct step_quantize_args, field)
 #define MASK(member) offsetof(struct step_mask_args, member)
 #define SCALE(member) offsetof(struct step_scale_args, member)
 #define ROPE(member) offsetof(struct step_rope_args, member)
@@ -117,6 +118,23 @@ static void swiglu_e4m3(struct train_build *b)
 	short_rows(b, SWIGLU(h_e4m3), SWIGLU(scale), SWIGLU(ld_e4m3));
 	b->grid[0] = (unsigned)b->rows;
 	b->threads = STEP_FFN_THREADS;
+	b->shared_bytes = STEP_NORM_SHARED;
+}
+
+static void quantize(struct train_build *b)
+{
+	const struct step_quantize_args a = {.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols};
+	struct operand *o;
+
+	b->file = "step_rows";
+	b->args_size = sizeof(a);
+	memcpy(b->args, &a, sizeof(a));
+	o = train_operand(b, "x", QUANTIZE(x), NUMBER_BF16, b->rows, b->cols, USE_IN);
+	train_number(b, QUANTIZE(ld_x), o->ld);
+	o->width = 4;
+	short_rows(b, QUANTIZE(y_e4m3), QUANTIZE(scale), QUANTIZE(ld_e4m3));
+	b->grid[0] = (unsigned)b->rows;
+	b->threads = step_quantize_threads((uint64_t)b->cols);
 	b->shared_bytes = STEP_NORM_SHARED;
 }
 
@@ -251,6 +269,7 @@ static void scale(struct train_build *b)
 const struct train_maker makers_step[] = {
 	{"step_embed", embed},	       {"step_rmsnorm", rmsnorm},
 	{"step_swiglu", swiglu},       {"step_swiglu_e4m3", swiglu_e4m3},
+	{"step_quantize", quantize},
 	{"step_rope", rope},	       {"step_adapter_mask", mask},
 	{"step_adapter_scale", scale}, {NULL, NULL},
 };
@@ -294,6 +313,12 @@ static const struct kernel_case cases[] = {
 	TRAIN_CASE("step_swiglu_e4m3", "odd, sliced", 4, 8201, O | S),
 	TRAIN_CASE("step_swiglu_e4m3", "7B", 16, 18944, 0),
 	TRAIN_CASE("step_swiglu_e4m3", "widest", 1, 32768, 0),
+	TRAIN_CASE("step_quantize", "one warp", 3, 8, 0),
+	TRAIN_CASE("step_quantize", "sliced", 5, 2056, S),
+	TRAIN_CASE("step_quantize", "two vectors per thread", 2, 8200, 0),
+	TRAIN_CASE("step_quantize", "7B, hidden", 64, 3584, 0),
+	TRAIN_CASE("step_quantize", "7B, inner", 16, 18944, 0),
+	TRAIN_CASE("step_quantize", "widest", 2, 20480, 0),
 	TRAIN_CASE("step_swiglu", "one", 1, 1, 0),
 	TRAIN_CASE("step_swiglu", "odd", 9, 129, O),
 	TRAIN_CASE("step_swiglu", "sliced", 33, 192, S),

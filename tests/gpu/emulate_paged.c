@@ -30,6 +30,31 @@ static void copy_wait(uint32_t later)
 	emulate_wait(later);
 }
 
+/* The barrier's words: phases that have ended; arrivals that a phase lacks, and above them those that it has in all. */
+static void phase_init(uint32_t at, uint32_t arrivals)
+{
+	uint32_t *word = (uint32_t *)((char *)shared + at);
+
+	word[0] = 0;
+	word[1] = arrivals << 16 | arrivals;
+}
+
+static void phase_arrive(uint32_t at)
+{
+	uint32_t *word = (uint32_t *)((char *)shared + at);
+
+	if (--word[1] & 0xffff)
+		return;
+	word[1] |= word[1] >> 16;
+	atomicAdd(word, 1);
+}
+
+static void phase_wait(uint32_t at, uint32_t parity)
+{
+	while (emulate_poll((const uint32_t *)((char *)shared + at)) % 2 == parity)
+		;
+}
+
 static void grid_wait(void)
 {
 }
@@ -149,13 +174,26 @@ RUN(bf16_d64)
 RUN(bf16_d128)
 RUN(e4m3_d64)
 RUN(e4m3_d128)
+RUN(bf16_d64_late)
+RUN(bf16_d128_late)
+RUN(e4m3_d64_late)
+RUN(e4m3_d128_late)
 
 static void emulate_units(const char *entry, struct ref_grid grid, const void *args)
 {
-	const bool narrow = strstr(entry, "d64"), e4m3 = strstr(entry, "e4m3");
+	static const struct {
+		const char *entry;
+		void (*run)(const void *args);
+	} all[] = {
+		{"paged_bf16_d64", run_bf16_d64},	      {"paged_bf16_d128", run_bf16_d128},
+		{"paged_e4m3_d64", run_e4m3_d64},	      {"paged_e4m3_d128", run_e4m3_d128},
+		{"paged_bf16_d64_late", run_bf16_d64_late}, {"paged_bf16_d128_late", run_bf16_d128_late},
+		{"paged_e4m3_d64_late", run_e4m3_d64_late}, {"paged_e4m3_d128_late", run_e4m3_d128_late},
+	};
 
-	emulate(narrow ? (e4m3 ? run_e4m3_d64 : run_bf16_d64) : (e4m3 ? run_e4m3_d128 : run_bf16_d128), args,
-		grid.blocks, grid.threads);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (!strcmp(entry, all[i].entry))
+			emulate(all[i].run, args, grid.blocks, grid.threads);
 }
 
 const struct ref_row ref_paged[] = {

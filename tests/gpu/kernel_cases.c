@@ -29,6 +29,7 @@ static const struct kernel_group *const groups[] = {
 	&group_operand,
 	&group_paged,
 	&group_skinny,
+	&group_skinny_adapters,
 	&group_sample,
 	&group_step,
 	&group_train,

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ref_number.h"
 #include <math.h>
+#include "ref_narrow.h"
 #include "ref_table.h"
 
 struct format {
 	int mantissa, exponent_min; /* bits after the point; of the smallest normal number */
 	double largest;
+	uint32_t largest_code;
 };
 
 static struct format format_of(enum attention_type type)
 {
 	switch (type) {
 	case ATTENTION_F16:
-		return (struct format){10, -14, 65504.0};
+		return (struct format){10, -14, 65504.0, 0x7bff};
 	case ATTENTION_BF16:
-		return (struct format){7, -126, 3.3895313892515355e38};
+		return (struct format){7, -126, 3.3895313892515355e38, 0x7f7f};
 	case ATTENTION_E4M3:
-		return (struct format){3, -6, 448.0};
+		return (struct format){3, -6, 448.0, 0x7e};
 	case ATTENTION_TYPE_COUNT:
 		break;
 	}
-	return (struct format){0, 0, 0};
+	return (struct format){0, 0, 0, 0};
 }
 
 /* Sign, exponent and mantissa of a number already rounded to the format. */
@@ -57,8 +59,11 @@ static double round_to(struct format f, double value)
 void ref_number_store(enum attention_type type, void *to, uint64_t index, double value)
 {
 	struct format f = format_of(type);
-	uint32_t code = encode(f, type == ATTENTION_E4M3 ? 8 : 16, round_to(f, value));
+	int bits = type == ATTENTION_E4M3 ? 8 : 16;
+	uint32_t code;
 
+	if (!ref_narrow_code(bits, f.mantissa, 1 - f.exponent_min, f.largest_code, value, &code))
+		code = encode(f, bits, round_to(f, value));
 	if (type == ATTENTION_E4M3)
 		((uint8_t *)to)[index] = (uint8_t)code;
 	else
@@ -86,5 +91,7 @@ double ref_number_load(enum attention_type type, const void *from, uint64_t inde
 
 	if (type == ATTENTION_E4M3)
 		return ref_table_number(&tables[type], 1u << 8, ((const uint8_t *)from)[index], decode, type);
+	if (type == ATTENTION_BF16)
+		return ref_narrow_of_bf16(((const uint16_t *)from)[index]);
 	return ref_table_number(&tables[type], 1u << 16, ((const uint16_t *)from)[index], decode, type);
 }

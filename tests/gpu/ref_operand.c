@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel/test_data/gemm.cu and the loops of kernel/mma/args.h on the host, on core/math/random.c and encodings of its own. */
+/* kernel/test_data/gemm.cu and the loops of kernel/mma/args.h on the host, on core/math/random.c and
+ * encodings of its own. */
 #include "core/math/random.h"
 #include "kernel/test_data/gemm.h"
 #include "probe/shared/mma.h"
 #include "ref.h"
+#include "ref_narrow.h"
 #include "ref_table.h"
 #include <math.h>
 #include <string.h>
 
-/* A floating-point format below FP32: bits of the fraction, bias, largest finite value. */
+/* A floating-point format below FP32: bits of the fraction, bias, largest finite value and its code. */
 struct narrow {
 	int fraction, bias;
 	double max;
+	uint32_t max_code;
 };
 
 static const struct narrow narrows[] = {
-	[OPERAND_F16] = {10, 15, 65504},
-	[OPERAND_BF16] = {7, 127, 0x1.fep127},
-	[OPERAND_E4M3] = {3, 7, 448},
-	[OPERAND_E5M2] = {2, 15, 57344},
+	[OPERAND_F16] = {10, 15, 65504, 0x7bff},
+	[OPERAND_BF16] = {7, 127, 0x1.fep127, 0x7f7f},
+	[OPERAND_E4M3] = {3, 7, 448, 0x7e},
+	[OPERAND_E5M2] = {2, 15, 57344, 0x7b},
 };
 
 static const unsigned element_bytes[] = {8, 4, 2, 2, 1, 1, 1, 4};
@@ -28,8 +31,11 @@ static uint32_t encode(const struct narrow *f, unsigned bytes, double v)
 {
 	uint32_t sign = signbit(v) ? 1u << (8 * bytes - 1) : 0;
 	double a = fabs(v), quantum, steps;
+	uint32_t code;
 	int exponent;
 
+	if (ref_narrow_code((int)(8 * bytes), f->fraction, f->bias, f->max_code, v, &code))
+		return code;
 	if (a == 0)
 		return sign;
 	frexp(a, &exponent);
@@ -80,7 +86,7 @@ void ref_operand_put(uint32_t type, void *out, uint64_t i, double v)
 	}
 }
 
-double ref_operand_get(uint32_t type, const void *in, uint64_t i)
+static inline double get(uint32_t type, const void *in, uint64_t i)
 {
 	static struct ref_table tables[sizeof(narrows) / sizeof(narrows[0])];
 	uint32_t bits = 0;
@@ -93,8 +99,22 @@ double ref_operand_get(uint32_t type, const void *in, uint64_t i)
 		return ((const int8_t *)in)[i];
 	if (type == OPERAND_S32)
 		return ((const int32_t *)in)[i];
+	if (type == OPERAND_BF16)
+		return ref_narrow_of_bf16(((const uint16_t *)in)[i]);
 	memcpy(&bits, (const char *)in + i * element_bytes[type], element_bytes[type]);
 	return ref_table_number(&tables[type], 1u << 8 * element_bytes[type], bits, decode, type);
+}
+
+double ref_operand_get(uint32_t type, const void *in, uint64_t i)
+{
+	return get(type, in, i);
+}
+
+void ref_operand_get_line(uint32_t type, const void *in, uint64_t first, uint64_t step, uint64_t count,
+			  double *out, uint64_t out_step)
+{
+	for (uint64_t i = 0; i < count; i++)
+		out[i * out_step] = get(type, in, first + i * step);
 }
 
 static void fill(const char *entry, struct ref_grid grid, const void *args)

@@ -3,6 +3,7 @@
 #include "kernel/matmul/skinny.h"
 #include <math.h>
 #include <string.h>
+#include "kernel/matmul/skinny_adapters.h"
 #include "ref.h"
 #include "ref_number.h"
 
@@ -56,6 +57,75 @@ static void run(const char *entry, struct ref_grid grid, const void *args)
 		}
 }
 
+/* A row of u = x A', rounded, without the columns of other adapters. */
+static void shrink(const struct skinny_adapters_args *a, uint64_t t)
+{
+	const struct matrix down = matrix_of(&a->a_map, false), x = matrix_of(&a->x_map, false);
+
+	for (uint64_t c = 0; c < a->a_rows; c++) {
+		const bool own = (int32_t)(c % a->width / a->rank) == AT(const int32_t, a->adapter)[t];
+		double sum = 0;
+
+		for (uint64_t i = 0; own && i < down.columns; i++)
+			sum += ref_number_load(down.type, down.data, c * down.row + i) *
+			       ref_number_load(x.type, x.data, t * x.row + i);
+		ref_number_store(ATTENTION_BF16, AT(void, a->u), t * (uint64_t)a->row_u + c, sum);
+	}
+}
+
+/* u B' of row n of W. */
+static double expand(const struct skinny_adapters_args *a, uint64_t n, uint64_t t)
+{
+	const struct matrix up = matrix_of(&a->b_map, false);
+	uint64_t before = 0;
+	double sum = 0;
+
+	for (uint32_t i = 0; i < a->parts; before += a->count[i++]) {
+		if (n < a->begin[i] || n - a->begin[i] >= a->count[i])
+			continue;
+		for (uint64_t c = 0; c < a->width; c++)
+			sum += ref_number_load(ATTENTION_BF16, AT(const void, a->u),
+					       t * (uint64_t)a->row_u + i * a->width + c) *
+			       ref_number_load(up.type, up.data, (before + n - a->begin[i]) * up.row + c);
+	}
+	return sum;
+}
+
+static double both(const struct skinny_adapters_args *a, const struct matrix *w, const struct matrix *x,
+		   uint64_t n, uint64_t t)
+{
+	double v = dot(&a->base, w, x, n, t);
+
+	if (a->w_scale)
+		v *= (double)AT(const float, a->w_scale)[n] * (double)AT(const float, a->x_scale)[t];
+	return v + expand(a, n, t);
+}
+
+static void run_adapters(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct skinny_adapters_args *a = args;
+	const bool e4m3 = strstr(entry, "e4m3");
+	const struct matrix w = matrix_of(&a->base.w_map, e4m3), x = matrix_of(&a->base.x_map, e4m3);
+
+	(void)grid;
+	for (uint64_t t = 0; t < a->base.rows; t++) {
+		shrink(a, t);
+		for (uint64_t n = 0; n < a->base.outputs; n++) {
+			double v = both(a, &w, &x, n, t);
+
+			if (a->base.swiglu)
+				v = v / (1 + exp(-v)) * both(a, &w, &x, a->base.second + n, t);
+			if (a->base.bias)
+				v += ref_number_load(ATTENTION_BF16, AT(const void, a->base.bias), n);
+			if (a->base.residual)
+				v += ref_number_load(ATTENTION_BF16, AT(const void, a->base.residual),
+						     t * (uint64_t)a->base.row_residual + n);
+			ref_number_store(ATTENTION_BF16, AT(void, a->base.y), t * (uint64_t)a->base.row_y + n,
+					 v);
+		}
+	}
+}
+
 static void quantize(const char *entry, struct ref_grid grid, const void *args)
 {
 	const struct skinny_quantize_args *a = args;
@@ -84,6 +154,8 @@ static void quantize(const char *entry, struct ref_grid grid, const void *args)
 const struct ref_row ref_skinny[] = {
 	{"skinny_quantize", quantize, sizeof(struct skinny_quantize_args),
 	 offsetof(struct skinny_quantize_args, to)},
+	{"skinny_adapters_", run_adapters, sizeof(struct skinny_adapters_args),
+	 offsetof(struct skinny_adapters_args, base.y)},
 	{"skinny_", run, sizeof(struct skinny_args), offsetof(struct skinny_args, y)},
 	{NULL, NULL, 0, 0},
 };

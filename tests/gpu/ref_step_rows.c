@@ -100,6 +100,16 @@ static void scale(const char *entry, struct ref_grid grid, const void *args)
 		}
 }
 
+static void quantize(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct step_quantize_args *a = args;
+
+	(void)entry, (void)grid;
+	for (int64_t t = 0; t < a->rows; t++)
+		put_e4m3(a->x + 2 * (uint64_t)(t * a->ld_x), a->y_e4m3 + (uint64_t)(t * a->ld_e4m3), a->scale, t,
+			 a->cols);
+}
+
 static void swiglu_e4m3(const char *entry, struct ref_grid grid, const void *args)
 {
 	const struct step_swiglu_args *a = args;
@@ -185,5 +195,6 @@ const struct ref_row ref_step_rows[] = {
 	ROW("step_adapter_mask", mask, step_mask_args, u),
 	ROW("step_adapter_scale", scale, step_scale_args, y),
 	ROW("step_swiglu_e4m3", swiglu_e4m3, step_swiglu_args, h),
+	ROW("step_quantize", quantize, step_quantize_args, y_e4m3),
 	{NULL, NULL, 0, 0},
 };

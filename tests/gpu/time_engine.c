@@ -6,10 +6,13 @@
  *   time_engine MODEL auto|cpu|gpu WHAT[,WHAT..]
  *
  * WHAT: bN (decode step at batch N, 512 tokens of prompt, 128 steps; b1: 128 and 256), b1t (the same at
- * temperature 0.7 and top-p 0.9), mN (a step of N decoding sequences and as many rows of a prompt as fill
- * ROWS_TILE), pre (32 prompts of 4096 tokens), off (1024 requests of 1000 tokens, 1000
- * new ones each), smoke (8 short ones). One line of JSON each. Set in the environment: SEQUENCES, ROWS,
- * STEP_MS, ROWS_TILE, CACHE_FP8, WEIGHTS_FP8, LIBRARY_GEMM, NO_TUNING, DETERMINISTIC.
+ * temperature 0.7 and top-p 0.9), dN (N sequences of 16 tokens make 200 each: for profiles of decode steps),
+ * mN (a step of N decoding sequences and as many rows of a prompt as fill ROWS_TILE), pre (32 prompts of 4096
+ * tokens), off (1024 requests of 1000 tokens, 1000 new ones each), smoke (8 short ones). One line of JSON
+ * each. Set in the environment: SEQUENCES, ROWS, STEP_MS, ROWS_TILE, CACHE_FP8, WEIGHTS_FP8, LIBRARY_GEMM,
+ * NO_TUNING, DETERMINISTIC. ADAPTERS=DIR:DIR..: sequences use
+ * these adapters in turns; with NO_ADAPTER=1 they are loaded, but no sequence uses one. ADAPTERS_HOW: apart,
+ * chosen (the default) or fused.
  */
 #include <math.h>
 #include <stdio.h>
@@ -25,6 +28,7 @@ struct bench {
 	uint32_t state; /* of the random ids */
 	uint64_t id;
 	float temperature, top_p;
+	int adapters;  /* that sequences use in turns */
 	uint64_t salt; /* so that no run finds the pages of another one */
 };
 
@@ -57,7 +61,7 @@ static void submit(struct bench *b, int count, int prompt, int made)
 	for (int i = 0; i < count; i++) {
 		const struct engine_request r = {
 			.id = b->id++,
-			.adapter = -1,
+			.adapter = b->adapters ? i % b->adapters : -1,
 			.prompt = ids,
 			.prompt_count = (size_t)prompt,
 			.max_tokens = made,
@@ -176,6 +180,27 @@ static int number(const char *text)
 	return text ? (int)strtol(text, NULL, 10) : 0;
 }
 
+/* Splits `list` in place. Returns the number of adapters. */
+static int take_adapters(struct load_options *o, char *list)
+{
+	int count = 0;
+
+	for (char *dir = list, *end; dir && count < ADAPTERS_MOST; dir = end) {
+		end = strchr(dir, ':');
+		if (end)
+			*end++ = '\0';
+		o->adapter[count++] = dir;
+	}
+	return count;
+}
+
+static enum load_adapters how_adapters(const char *word)
+{
+	if (word && !strcmp(word, "apart"))
+		return LOAD_ADAPTERS_APART;
+	return word && !strcmp(word, "fused") ? LOAD_ADAPTERS_FUSED : LOAD_ADAPTERS_CHOSEN;
+}
+
 static void measure(struct bench *b, const char *what)
 {
 	b->temperature = 0;
@@ -192,6 +217,8 @@ static void measure(struct bench *b, const char *what)
 		decode(b, what, 1, 128, 256);
 	} else if (!strcmp(what, "b1")) {
 		decode(b, what, 1, 128, 256);
+	} else if (*what == 'd' && number(what + 1) > 0) {
+		many(b, what, number(what + 1), 16, 200);
 	} else if (*what == 'm' && number(what + 1) > 0) {
 		mixed(b, what, number(what + 1), number(getenv("ROWS_TILE")));
 	} else if (*what == 'b' && number(what + 1) > 0) {
@@ -233,6 +260,11 @@ int main(int argc, char **argv)
 		.no_tuning = getenv("NO_TUNING") != NULL,
 		.deterministic = getenv("DETERMINISTIC") != NULL,
 	};
+	options.load.adapters = how_adapters(getenv("ADAPTERS_HOW"));
+	options.load.any_base = true;
+	b.adapters = take_adapters(&options.load, getenv("ADAPTERS"));
+	if (getenv("NO_ADAPTER"))
+		b.adapters = 0;
 	must(engine_create(&b.e, &options, &err), &err);
 	b.top_p = 1;
 	run(&b, 1, 16, 1, &first);

@@ -54,7 +54,7 @@ enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, FIRST, PARTIAL, ARRIVED, TILE, 
 struct bed {
 	struct kit *k;
 	const struct timed *t;
-	struct gpu_kernel *kernel;
+	struct gpu_kernel *kernel, *late; /* late: NULL if the step is not for it */
 	struct paged_attention_args args;
 	uint32_t blocks, shared_bytes;
 	int32_t begin[SEQUENCES_MOST + 1], keys[SEQUENCES_MOST];
@@ -235,7 +235,7 @@ static void point(struct bed *b)
 static enum status open_step(struct bed *b, struct error *err)
 {
 	const struct timed *t = b->t;
-	char entry[32];
+	char entry[40];
 	enum status st;
 	int64_t room;
 
@@ -250,6 +250,9 @@ static enum status open_step(struct bed *b, struct error *err)
 	room = paged_work_most(t->shape->heads, t->shape->kv_heads, b->begin[b->sequences], b->sequences, b->blocks);
 	snprintf(entry, sizeof(entry), "paged_%s_d%u", t->e4m3 ? "e4m3" : "bf16", t->shape->dim);
 	st = gpu_kernel(b->k->device, &b->kernel, "paged_attention", entry, err);
+	snprintf(entry, sizeof(entry), "paged_%s_d%u_late", t->e4m3 ? "e4m3" : "bf16", t->shape->dim);
+	if (!st && !t->rows && !t->invariant)
+		st = gpu_kernel(b->k->device, &b->late, "paged_attention", entry, err);
 	if (!st)
 		st = allocate(b, room, err);
 	if (!st)
@@ -385,6 +388,32 @@ static double dense_flops(struct bed *b, double flop)
 	return flop / ns * 1e9;
 }
 
+static enum status call_late(void *arg, struct error *err)
+{
+	struct bed *b = arg;
+	const uint32_t bytes = paged_shared_late(b->t->shape->dim, b->t->e4m3 ? 1 : 2, b->args.depth);
+
+	b->args.page = b->memory[PAGE] + (uint64_t)(b->turn++ % b->copies * b->pages) * 4;
+	return start(b, b->late, PAGED_THREADS, bytes, &b->args, err);
+}
+
+/* Times of the entries without and with _late in turns, so that a change of the clock meets both. */
+static void time_late(struct bed *b, double bytes)
+{
+	double plain = 1e30, late = 1e30, ns;
+	struct error ignored = {0};
+
+	for (int turn = 0; b->late && turn < 3; turn++) {
+		if (!kit_time(b->k, call_paged, b, 50, &ns, &ignored))
+			plain = fmin(plain, ns);
+		if (!kit_time(b->k, call_late, b, 50, &ns, &ignored))
+			late = fmin(late, ns);
+	}
+	if (b->late && late < 1e30)
+		printf(", late %.1f us (%.1f %% of DRAM, %.3f of %.1f us)", late / 1e3,
+		       100 * bytes / late * 1e9 / gpu_dram_rate(b->k->device), late / plain, plain / 1e3);
+}
+
 /* Times with rings of other lengths. */
 static void time_depths(struct bed *b)
 {
@@ -430,6 +459,7 @@ static enum status time_step(struct kit *k, const struct timed *t, struct error 
 		dense = dense_flops(b, flop);
 		if (dense > 0)
 			printf(", dense (%s) %6.1f", attention_own_name(b->dense, 0), dense / 1e12);
+		time_late(b, bytes);
 		if (!t->rows)
 			time_depths(b);
 		printf("\n");

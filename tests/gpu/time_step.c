@@ -91,6 +91,9 @@ enum status step_time(struct kit *k, struct error *err)
 		{"step_rope", "7B, E4M3", 28 + 256 * 4 + 65536 * 8, TRAIN_B},
 		{"step_swiglu", "7B", 18944, 0},
 		{"train_swiglu", "7B", 18944, 0},
+		{"step_swiglu_e4m3", "7B", 18944, 0},
+		{"step_quantize", "7B, hidden", 3584, 0},
+		{"step_quantize", "7B, inner", 18944, 0},
 	};
 	static const unsigned batches[] = {1, 32, 64, 128, 256};
 	enum status st = STATUS_OK;

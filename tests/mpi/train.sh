@@ -15,11 +15,11 @@ $([ "${full:-no}" = yes ] || echo "lora: {r: 4, alpha: 8, dropout: 0.1}")
 data: {train: ${data:-rows.jsonl}, eval: held.jsonl, max_seq_length: 160, packing: ${packing:-true}}
 training:
   device: cpu
-  learning_rate: 1e-2
+  learning_rate: ${rate:-1e-2}
   global_batch_size: ${packs:-4}
   max_steps: ${steps:-6}
-  eval_steps: 3
-  save_steps: 3
+  eval_steps: ${every:-3}
+  save_steps: ${every:-3}
 $([ "${full:-no}" = no ] || printf '  full_finetuning: true\n  bucket_cap_mb: 0.1\n')
 CONFIG
 	for line; do echo "  $line" >> "$name"; done
@@ -35,7 +35,23 @@ for kind in lora full; do
 	losses out > four
 	ok ".. with its losses" near one four
 done
-ok "only rank 0 writes lines" [ "$(grep -c '"type":"step"' out)" = 6 ]
+# Fifty steps, also with weights, gradient and states divided.
+steps=50 rate=2e-3 every=25
+for kind in lora full; do
+	full=$([ $kind = full ] && echo yes || echo no)
+	config long.$kind.yaml "max_grad_norm: 0.5" "lr_scheduler_type: constant"
+	ok "one rank trains fifty steps, $kind" train 0 1 long.$kind.yaml --out long.$kind.1 --json
+	losses out > long_one
+	for stage in 0 3; do
+		config long.$kind.yaml "max_grad_norm: 0.5" "lr_scheduler_type: constant" "zero_stage: $stage"
+		ok "four ranks as well, zero_stage: $stage" train 0 4 long.$kind.yaml --out long.$kind.$stage --json
+		losses out > long_four
+		ok ".. with its losses" near long_one long_four 50
+		ok ".. and waits within a pass that count once" adds_up out
+	done
+done
+steps=6 rate=1e-2 every=3 full=yes
+ok "only rank 0 writes lines" [ "$(grep -c '"type":"step"' out)" = 50 ]
 ok "steps have the time in collectives" says '"comm_s":' out
 ok "the journals of all ranks are with rank 0's" [ "$(find full.4/nodes -name journal.jsonl | wc -l)" = 3 ]
 ok "nothing else is left of them" [ -z "$(find . -maxdepth 1 -name 'full.4.rank-*')" ]

@@ -39,12 +39,14 @@ CONFIG
 }
 config full.yaml "full_finetuning: true" "bucket_cap_mb: 0.1"
 config bits.yaml "full_finetuning: true" "deterministic: true"
-ranked() { # PLANT CONFIG WORDS..
+config divided.yaml "full_finetuning: true" "bucket_cap_mb: 0.1" "zero_stage: 3"
+config shared.yaml "full_finetuning: true" "bucket_cap_mb: 0.1" "tensor_parallel_size: 2" "zero_stage: 2" "offload: optimizer" "communication_data_type: bf16"
+ranked() { # PLANT CONFIG WORDS..: as many ranks as $ranks, 2
 	plant=$1
 	shift
 	(
 		[ -z "$plant" ] || export ASSAY_TEST=1 ASSAY_TEST_PLANT="$plant"
-		"$assay" launch --how mpirun --ranks-per-node 2 -- train "$@" --silence 120s --no-telemetry > out 2> err
+		"$assay" launch --how mpirun --ranks-per-node ${ranks:-2} -- train "$@" --silence 120s --no-telemetry > out 2> err
 	)
 }
 silent() { # no report of a sanitizer
@@ -59,6 +61,10 @@ ok ".. without a report" silent
 rm -f report.*
 ok "two ranks train deterministically" ranked "" bits.yaml --out bits
 ok ".. and go on from a checkpoint" eval 'rm -rf bits/checkpoint-4 && sed -i "/\"type\":\"end\"/d; /\"type\":\"close\"/d" bits/journal.jsonl && ranked "" --resume bits'
+ok ".. without a report" silent
+rm -f report.*
+ok "two ranks divide weights, gradient and states" ranked "" divided.yaml --out divided
+ok "two copies of two ranks divide them, with states in host memory" eval 'ranks=4; ranked "" shared.yaml --out shared; code=$?; ranks=2; [ $code = 0 ]'
 ok ".. without a report" silent
 rm -f report.*
 ok "a planted mismatch ends them" eval '! ranked size:1 full.yaml --out size'

@@ -37,4 +37,13 @@ losses() { grep '"type":"step"' "$1" | tr ',{' '\n\n' | sed -n 's/^"loss"://p'; 
 near() { # FILE FILE [LINES]: the first within 1e-6, all within 1e-4, as shares
 	paste "$1" "$2" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > (NR == 1 ? 1e-6 : 1e-4) * $1) bad = 1 } END { exit bad || NR < '"${3:-6}"' }'
 }
+# Each step's computation and waits are parts of the step, and the optimizer took time.
+adds_up() {
+	grep '"type":"step"' "$1" | awk '
+		function field(name) { return match($0, "\"" name "\":[-0-9.e+]*") ? substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3) + 0 : -1 }
+		{ n++
+		  if (field("forward_s") + field("backward_s") + field("optimiser_s") + field("comm_s") > field("step_s") * 1.001) bad = 1
+		  if (!(field("optimiser_s") > 0)) bad = 1 }
+		END { exit bad || !n }'
+}
 result() { [ -d "$1/model" ] && echo "$1/model/model.safetensors" || echo "$1/adapter/adapter_model.safetensors"; }

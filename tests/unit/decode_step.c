@@ -11,6 +11,7 @@
 #include "kernel/fatbin.h"
 #include "model/files/model_folder.h"
 #include "model/files/random_weights.h"
+#include "model/tensor/matrix.h"
 #include "must.h"
 #include "scratch.h"
 

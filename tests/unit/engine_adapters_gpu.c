@@ -54,6 +54,7 @@ static enum status base_more(void *arg, const char *dir, struct error *err)
 struct bed {
 	char model[PATH_MAX], dir[ADAPTERS][PATH_MAX];
 	struct load_options o;
+	const char *fault; /* staged in the driver; NULL: none */
 };
 
 /* A, B and, with DoRA, a magnitude for each matrix of `targets`. */
@@ -155,6 +156,8 @@ static float *logits_of(struct bed *b, enum load_device device, const int32_t *a
 	float *out;
 
 	fakes_take();
+	if (b->fault)
+		setenv("FAKE_CUDA", b->fault, 1);
 	b->o.device = device;
 	must(load_open(&l, &b->o, &err), &err);
 	must(row_lists_create(&lists, &l.most, &err), &err);
@@ -245,11 +248,95 @@ static void test_gpu__one_adapter_has_the_cpu_s_logits_merged_and_unmerged(void 
 			compare(*state, number, 1, merge, zero);
 }
 
+/* Largest distance of any sequence's logits. */
+static double farthest(const float *a, const float *b)
+{
+	double worst = 0;
+
+	for (int32_t s = 0; s < SEQUENCES; s++)
+		worst = fmax(worst, apart(a + s * ROWS * shape.vocab, b + s * ROWS * shape.vocab));
+	return worst;
+}
+
+static bool is_finite(const float *x)
+{
+	for (int64_t i = 0; i < SEQUENCES * ROWS * shape.vocab; i++)
+		if (!isfinite(x[i]))
+			return false;
+	return true;
+}
+
+static void test_gpu__one_kernel_has_the_logits_of_several(void **state)
+{
+	static const int32_t mixed[SEQUENCES] = {0, -1, 1, 2, 1, 0};
+	struct bed b;
+
+	skip_without_kernels();
+	bed_make(&b, *state, 2, 3, true);
+	for (int e4m3 = 0; e4m3 < 2; e4m3++) {
+		float *several, *chosen, *fused, *cpu;
+
+		b.o.weights_e4m3 = e4m3;
+		b.o.no_tuning = true;
+		b.o.adapters = LOAD_ADAPTERS_APART;
+		several = logits_of(&b, LOAD_GPU, mixed);
+		b.o.adapters = LOAD_ADAPTERS_CHOSEN;
+		b.o.no_tuning = e4m3;
+		chosen = logits_of(&b, LOAD_GPU, mixed);
+		b.o.adapters = LOAD_ADAPTERS_FUSED;
+		b.o.no_tuning = true;
+		fused = logits_of(&b, LOAD_GPU, mixed);
+		b.o.weights_e4m3 = false;
+		cpu = logits_of(&b, LOAD_CPU, mixed);
+		/* Numbers next to each other in E4M3 differ by a sixteenth, so small differences grow there.
+		 */
+		if (!(farthest(several, chosen) < (e4m3 ? 0.15 : 0.04)) ||
+		    !(farthest(several, fused) < (e4m3 ? 0.15 : 0.04)) ||
+		    !(farthest(cpu, fused) < 1.5 * farthest(cpu, several)))
+			fail_msg("E4M3 %d: chosen %g, fused %g; of the CPU's: several %g, fused %g", e4m3,
+				 farthest(several, chosen), farthest(several, fused), farthest(cpu, several),
+				 farthest(cpu, fused));
+		free(cpu);
+		free(several);
+		free(chosen);
+		free(fused);
+	}
+}
+
+static void test_gpu__the_kernel_with_adapters_runs_where_it_is_asked_for(void **state)
+{
+	static const int32_t mixed[SEQUENCES] = {0, -1, 1, 2, 1, 0},
+			     none[SEQUENCES] = {-1, -1, -1, -1, -1, -1};
+	struct bed b;
+	float *logits;
+
+	skip_without_kernels();
+	bed_make(&b, *state, 2, 3, true);
+	b.fault = "nan=skinny_adapters_bf16_n32";
+	b.o.no_tuning = true;
+	for (int fused = 0; fused < 2; fused++) {
+		b.o.adapters = fused ? LOAD_ADAPTERS_FUSED : LOAD_ADAPTERS_APART;
+		logits = logits_of(&b, LOAD_GPU, mixed);
+		assert_int_equal(is_finite(logits), !fused);
+		free(logits);
+	}
+	/* rows that may not depend on their number, and steps without adapters, do not use it */
+	logits = logits_of(&b, LOAD_GPU, none);
+	assert_true(is_finite(logits));
+	free(logits);
+	b.o.deterministic = true;
+	logits = logits_of(&b, LOAD_GPU, mixed);
+	assert_true(is_finite(logits));
+	free(logits);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_gpu__rows_have_the_cpu_s_logits_with_several_adapters),
 		scratch_test(test_gpu__one_adapter_has_the_cpu_s_logits_merged_and_unmerged),
+		scratch_test(test_gpu__one_kernel_has_the_logits_of_several),
+		scratch_test(test_gpu__the_kernel_with_adapters_runs_where_it_is_asked_for),
 	};
 
 	return cmocka_run_group_tests_name("engine_adapters_gpu", tests, NULL, NULL);

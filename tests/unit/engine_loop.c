@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "engine/engine_loop.h"
 #include "engine/frame/frame.h"
+#include "engine/step/step_cost.h"
 
 enum { EPOCH = 5, TEXT = 20 };
 static const int32_t text[TEXT] = {7, 23, 16, 36, 5, 30, 21, 13, 37, 2, 9, 11, 20, 8, 3, 1, 22, 14, 29, 31};
@@ -40,7 +41,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static void peer_open(struct peer *p, double long_step_s)
+static void peer_open_held(struct peer *p, double long_step_s, uint64_t (*hold)(const struct engine *engine))
 {
 	struct engine_options o;
 	struct error err = {0};
@@ -54,9 +55,15 @@ static void peer_open(struct peer *p, double long_step_s)
 				       .epoch = EPOCH,
 				       .alive = alive,
 				       .arg = p,
+				       .hold = hold,
 				       .long_step_s = long_step_s};
 	must(frame_link_create(&p->link, ends[0], EPOCH, 0, &err), &err);
 	assert_int_equal(pthread_create(&p->thread, NULL, run, p), 0);
+}
+
+static void peer_open(struct peer *p, double long_step_s)
+{
+	peer_open_held(p, long_step_s, NULL);
 }
 
 static void take(struct peer *p, const struct frame_message *m)
@@ -207,6 +214,69 @@ static void test_loop__a_wrong_frame_ends_it(void **state)
 		fail_msg("%s", p.error.text);
 }
 
+static volatile uint64_t steps_before_second; /* steps when the engine had its second request */
+
+/* The second step waits until there are two requests. */
+static uint64_t until_two(const struct engine *e)
+{
+	const struct engine_facts f = engine_facts(e);
+
+	if (f.steps == 0 || steps_before_second)
+		return 0;
+	if (f.running + f.waiting + (int64_t)f.ended < 2)
+		return UINT64_MAX;
+	steps_before_second = f.steps;
+	return 0;
+}
+
+static void test_loop__a_request_that_comes_during_a_step_joins_the_next(void **state)
+{
+	struct peer p;
+
+	(void)state;
+	steps_before_second = 0;
+	peer_open_held(&p, 0, until_two);
+	send_request(&p, 1, 6);
+	while (!p.h[0].tokens)
+		assert_true(receive(&p));
+	while (p.beats < 2) /* a loop that waits is alive */
+		assert_true(receive(&p));
+	assert_int_equal(p.h[0].tokens, 1);
+	send_request(&p, 2, 6);
+	await_end(&p, 1);
+	await_end(&p, 2);
+	assert_int_equal(p.h[0].tokens, 6);
+	assert_int_equal(p.h[1].tokens, 6);
+	assert_int_equal(steps_before_second, 1);
+	peer_close(&p, STATUS_OK);
+}
+
+static void test_loop__a_front_end_that_is_gone_ends_a_wait(void **state)
+{
+	struct peer p;
+
+	(void)state;
+	steps_before_second = 0;
+	peer_open_held(&p, 0, until_two);
+	send_request(&p, 1, 90);
+	while (!p.h[0].tokens)
+		assert_true(receive(&p));
+	peer_close(&p, STATUS_OK);
+}
+
+/* Half of the predicted time without a millisecond, and no longer after slow steps. */
+static void test_loop__how_long_a_plan_can_wait(void **state)
+{
+	struct step_cost c = {.factor = 0.8};
+
+	(void)state;
+	assert_int_equal(step_cost_hold_ns(&c, 20e6), 9000000);
+	assert_int_equal(step_cost_hold_ns(&c, 2e6), 0);
+	assert_int_equal(step_cost_hold_ns(&c, 1e3), 0);
+	c.factor = 40;
+	assert_int_equal(step_cost_hold_ns(&c, 800e6), 9000000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +285,9 @@ int main(void)
 		cmocka_unit_test(test_loop__an_idle_engine_has_a_heartbeat),
 		cmocka_unit_test(test_loop__a_front_end_that_is_gone_ends_it),
 		cmocka_unit_test(test_loop__a_wrong_frame_ends_it),
+		cmocka_unit_test(test_loop__a_request_that_comes_during_a_step_joins_the_next),
+		cmocka_unit_test(test_loop__a_front_end_that_is_gone_ends_a_wait),
+		cmocka_unit_test(test_loop__how_long_a_plan_can_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

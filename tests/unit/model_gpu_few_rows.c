@@ -4,6 +4,7 @@
 #include "model_gpu_bed.h"
 
 #include "model/backend/plan_backend.h"
+#include "model/gpu/internal.h"
 #include "model/tensor/dtype.h"
 
 enum { OUT = 48, IN = 64, MOST = 300, STREAM_W = 1, STREAM_X = 2, STREAM_C = 3, STREAM_BIAS = 4 };
@@ -307,6 +308,66 @@ static void test_few_rows__norm_and_swiglu_quantize_their_rows(void **state)
 	}
 }
 
+/* Quantizes to `to`, which has zeros before, and returns its bytes. The driver leaves out the entry `dropped`, if it is
+ * not NULL. */
+static uint8_t *quantized(struct gemm_bed *b, bool is_swiglu, const struct mat *to, const char *dropped)
+{
+	const size_t bytes = (size_t)(MOST * to->cols);
+	uint8_t *got = calloc(bytes, 1);
+	const struct mat x = mat_rows(&b->x, 0, MOST);
+	struct mat h = mat_rows(&b->h, 0, MOST);
+	struct error err = {0};
+
+	assert_non_null(got);
+	h.e4m3 = to;
+	must(b->back.ops->put(&b->back, *to, got, &err), &err);
+	if (dropped)
+		setenv("FAKE_CUDA", dropped, 1);
+	must(is_swiglu ? b->back.ops->swiglu(&b->back, b->d, h, &err)
+		       : few_rows_quantize(gpu_of(&b->back), &x, to, &err),
+	     &err);
+	unsetenv("FAKE_CUDA");
+	must(b->back.ops->get(&b->back, *to, got, &err), &err);
+	return got;
+}
+
+/* The entry that `drop` names quantizes: without it `to` stays zero. */
+static void assert_quantized_by(struct gemm_bed *b, bool is_swiglu, const struct mat *to, const char *drop)
+{
+	const size_t bytes = (size_t)(MOST * to->cols);
+	uint8_t *made = quantized(b, is_swiglu, to, NULL), *none = quantized(b, is_swiglu, to, drop);
+	uint8_t *zeros = calloc(bytes, 1);
+
+	assert_non_null(zeros);
+	assert_true(memcmp(made, zeros, bytes));
+	assert_memory_equal(none, zeros, bytes);
+	free(made);
+	free(none);
+	free(zeros);
+}
+
+static void test_few_rows__rows_become_e4m3_by_one_kernel(void **state)
+{
+	struct gemm_bed *b;
+	struct mat x_short, h_short;
+	float *gate_up;
+
+	(void)state;
+	skip_without_kernels();
+	b = calloc(1, sizeof(*b));
+	assert_non_null(b);
+	open_bed(b, true, false);
+	place_short(b, &x_short, IN);
+	place_short(b, &h_short, OUT);
+	gate_up = malloc((size_t)(MOST * 2 * OUT) * sizeof(*gate_up));
+	put_random(b, &b->d, gate_up, STREAM_X);
+	free(gate_up);
+	assert_quantized_by(b, false, &x_short, "drop=step_quantize");
+	assert_quantized_by(b, true, &h_short, "drop=step_swiglu_e4m3");
+	gpu_backend_release(&b->back);
+	free(b);
+}
+
 static void test_few_rows__without_them_e4m3_is_refused(void **state)
 {
 	const struct made_rows made = {.make = make_weights, .dtype = DTYPE_BF16};
@@ -373,6 +434,7 @@ int main(void)
 		cmocka_unit_test(test_few_rows__the_invariant_form_does_not_see_the_number_of_rows),
 		cmocka_unit_test(test_few_rows__swiglu_is_in_the_same_operation),
 		cmocka_unit_test(test_few_rows__norm_and_swiglu_quantize_their_rows),
+		cmocka_unit_test(test_few_rows__rows_become_e4m3_by_one_kernel),
 		cmocka_unit_test(test_few_rows__without_them_e4m3_is_refused),
 		cmocka_unit_test(test_few_rows__the_plan_has_room_for_rows_in_e4m3),
 	};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists and attention of steps over a paged KV cache by the GPU's back end on the fake driver. */
+#include "kernel/paged/attention.h" /* before the bed, whose names its parameters would hide */
 #include "model_gpu_bed.h"
 
 #include "fake_gpu.h"
@@ -193,6 +194,59 @@ static void attention_begins_early(void **state)
 	assert_int_equal(attend_with("cuLaunchKernelEx=719@2"), STATUS_VENDOR);
 }
 
+/* Whether the entry computes attention of the step: if the driver does not run it, O keeps its zeros. */
+static bool runs_late(struct paged_bed *b, const struct attention *a)
+{
+	const size_t count = (size_t)(b->o.rows * b->o.cols);
+	uint16_t *o = calloc(count, sizeof(*o));
+	struct backend *back = &b->alone.back;
+	struct error err = {0};
+	struct paged_rows device;
+	bool changed = false;
+
+	assert_non_null(o);
+	must(back->ops->paged_put(back, &b->rows, &b->room, &device, &err), &err);
+	must(back->ops->put(back, b->o, o, &err), &err);
+	setenv("FAKE_CUDA", "drop=paged_bf16_d64_late", 1);
+	must(back->ops->paged_attention(back, &device, a, b->qkv, &b->layer, b->o, &err), &err);
+	must(back->ops->get(back, b->o, o, &err), &err);
+	unsetenv("FAKE_CUDA");
+	for (size_t i = 0; i < count; i++)
+		changed |= o[i] != 0;
+	free(o);
+	return !changed;
+}
+
+static void decode_steps_join_late(void **state)
+{
+	struct gpu_state *g;
+	unsigned shared_most;
+	struct paged_bed b;
+
+	(void)state;
+	skip_without_kernels();
+	open_bed(&b);
+	g = gpu_of(&b.alone.back);
+	add_sequence(&b, 100, 1);
+	add_sequence(&b, 5, 1);
+	add_sequence(&b, 333, 1);
+	assert_true(runs_late(&b, &at));
+	expect_step(&b);
+	g->options.deterministic = true; /* splits are joined one by one */
+	assert_false(runs_late(&b, &at));
+	g->options.deterministic = false;
+	shared_most = g->shared_most;
+	g->shared_most = paged_shared_late(DIM, 2, 1) - 1; /* enough for the other one */
+	assert_false(runs_late(&b, &at));
+	g->shared_most = shared_most;
+	clear_step(&b);
+	add_sequence(&b, 100, 1);
+	add_sequence(&b, 50, 2); /* more than one row */
+	assert_false(runs_late(&b, &at));
+	expect_step(&b);
+	close_bed(&b);
+}
+
 /* The operations of a step may be captured: addresses depend on the numbers of rows and outputs only. */
 static void lists_keep_their_addresses(void **state)
 {
@@ -304,7 +358,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_attend_to_their_pages),	cmocka_unit_test(lists_keep_their_addresses),
-		cmocka_unit_test(attention_begins_early),
+		cmocka_unit_test(attention_begins_early),	cmocka_unit_test(decode_steps_join_late),
 		cmocka_unit_test(steps_beyond_their_room_are_refused), cmocka_unit_test(other_caches_are_refused),
 		cmocka_unit_test(a_driver_without_memory_is_reported),
 	};

@@ -309,12 +309,92 @@ static void test_mesh__a_fault_in_each_collective_is_found(void **state)
 	close_mesh(&m);
 }
 
+/* -- order -- */
+
+/* The collectives of the first rank in their order. Within its copy, a is a gather and s is a sum. Between
+ * copies, W is a gather of weights and G is the sum of a gradient. */
+static struct {
+	const struct comm_ops *share, *data;
+	char text[256];
+	size_t used;
+} asked;
+
+static void note(char what)
+{
+	assert_true(asked.used + 1 < sizeof(asked.text));
+	asked.text[asked.used++] = what;
+	asked.text[asked.used] = '\0';
+}
+
+static enum status note_a(struct comm *c, struct mat x, const size_t *border, struct error *err)
+{
+	note('a');
+	return asked.share->all_gather(c, x, border, err);
+}
+
+static enum status note_s(struct comm *c, struct mat x, const size_t *border, struct error *err)
+{
+	note('s');
+	return asked.share->reduce_scatter(c, x, border, err);
+}
+
+static enum status note_w(struct comm *c, struct mat x, const size_t *border, struct error *err)
+{
+	note('W');
+	return asked.data->all_gather(c, x, border, err);
+}
+
+static enum status note_g(struct comm *c, struct mat x, const size_t *border, struct error *err)
+{
+	note('G');
+	return asked.data->reduce_scatter(c, x, border, err);
+}
+
+static void note_all(struct bed *b, struct comm_ops ops[2])
+{
+	struct comm *share = b->model->split.comm, *data = b->model->divided.comm;
+
+	asked.used = 0;
+	asked.share = share->ops;
+	asked.data = data->ops;
+	ops[0] = *share->ops;
+	ops[1] = *data->ops;
+	ops[0].all_gather = note_a;
+	ops[0].reduce_scatter = note_s;
+	ops[1].all_gather = note_w;
+	ops[1].reduce_scatter = note_g;
+	share->ops = &ops[0];
+	data->ops = &ops[1];
+}
+
+static void test_mesh__weights_come_after_the_first_collective_of_a_layer(void **state)
+{
+	struct bed_options o = options_of(FAMILY_QWEN2);
+	struct comm_ops ops[2];
+	struct mesh_bed m;
+
+	(void)state;
+	o.mode = RECOMPUTE_NONE;
+	open_mesh(&m, &o, 2, 3, false);
+	note_all(&m.rank[0][0].bed, ops);
+	run(&m);
+	assert_int_equal(m.one.model->shape.layers, 2);
+	if (!strstr(asked.text,
+		    "sWaWs")) /* embedding, weights of layer 0, its first gather, weights of layer 1 */
+		fail_msg("forward pass: %s", asked.text);
+	if (!strstr(asked.text, "saGs") ||
+	    strstr(asked.text, "sGa")) /* the gradient of layer 1, within layer 0 */
+		fail_msg("backward pass: %s", asked.text);
+	close_mesh(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mesh__every_gradient_is_that_of_one_rank),
 		cmocka_unit_test(test_mesh__a_copy_without_rows_takes_part),
 		cmocka_unit_test(test_mesh__a_fault_in_each_collective_is_found),
+		cmocka_unit_test(test_mesh__weights_come_after_the_first_collective_of_a_layer),
 	};
 
 	return cmocka_run_group_tests_name("mesh", tests, NULL, NULL);

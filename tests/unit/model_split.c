@@ -465,9 +465,6 @@ static void test_split__what_cannot_be_divided_is_refused(void **state)
 	o.states.master = MASTER_SPLIT;
 	refused(&s, &o, STATUS_UNSUPPORTED, "master_weights");
 	o.states.master = MASTER_F32;
-	o.offload_states = true;
-	refused(&s, &o, STATUS_UNSUPPORTED, "offload");
-	o.offload_states = false;
 	o.full = false;
 	o.lora = &lora;
 	o.storage.form = STORAGE_BNB4;

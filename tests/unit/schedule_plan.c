@@ -238,6 +238,146 @@ static void test_plan__tiles_leave_room_for_the_least_piece(void **state)
 	schedule_free(&s);
 }
 
+/* Tiles of 64 rows, and `count` requests that decode. */
+static struct schedule *open_tiles(int32_t count)
+{
+	struct schedule_options o = bed_options;
+	struct schedule *s;
+
+	o.rows_tile = 64;
+	o.prefill_steps = 1000;
+	o.places = 32;
+	o.budget_ns = 1e12;
+	s = bed_open(&o);
+	for (int32_t i = 0; i < count; i++) {
+		struct engine_request q = bed_request(1 + i, 20, 3000);
+
+		bed_submit(s, &q, 0);
+	}
+	bed_step(s, 0);
+	return s;
+}
+
+/* Steps until nothing waits for its prompt: `P` prompt rows, `D` decode rows, `B` both. */
+static void expect_kinds(struct schedule *s, const char *kinds)
+{
+	char made[64] = "";
+
+	for (size_t i = 0; i < strlen(kinds); i++) {
+		const struct schedule_plan *plan = schedule_plan(s, 0, 1);
+
+		made[i] = !plan->decodes ? 'P' : plan->decodes == plan->count ? 'D' : 'B';
+		bed_done(s, bed_results(plan), 0);
+	}
+	assert_string_equal(made, kinds);
+}
+
+static void submit_prompts(struct schedule *s, int32_t count, size_t length)
+{
+	for (int32_t i = 0; i < count; i++) {
+		struct engine_request q = bed_request(40 + i, length, 300);
+
+		bed_submit(s, &q, 0);
+	}
+}
+
+/* Decode rows that would need another tile wait for a prompt that ends in its tile. Then they come alone. */
+static void test_plan__prompts_go_ahead_of_decode_rows(void **state)
+{
+	struct schedule *s = open_tiles(6);
+
+	(void)state;
+	submit_prompts(s, 3, 64);
+	expect_kinds(s, "PDPDPDD");
+	schedule_free(&s);
+}
+
+static void test_plan__a_prompt_and_decode_rows_share_a_tile(void **state)
+{
+	struct schedule *s = open_tiles(8);
+
+	(void)state;
+	submit_prompts(s, 1, 56);
+	expect_kinds(s, "BDD");
+	schedule_free(&s);
+}
+
+static void test_plan__many_decode_rows_do_not_wait(void **state)
+{
+	struct schedule *s = open_tiles(9);
+
+	(void)state;
+	submit_prompts(s, 2, 64);
+	expect_kinds(s, "BBDD");
+	schedule_free(&s);
+}
+
+static void test_plan__very_few_decode_rows_do_not_wait(void **state)
+{
+	struct schedule *s = open_tiles(1);
+
+	(void)state;
+	submit_prompts(s, 1, 64);
+	expect_kinds(s, "BDD");
+	schedule_free(&s);
+}
+
+/* Only the last piece of a long prompt goes ahead. */
+static void test_plan__a_long_prompt_goes_ahead_only_with_its_end(void **state)
+{
+	struct schedule *s = open_tiles(4);
+
+	(void)state;
+	submit_prompts(s, 1, 3 * 64);
+	expect_kinds(s, "BBPDD");
+	schedule_free(&s);
+}
+
+/* If more than two tiles are left, two steps of prompts come one after the other. The second one costs 100 steps. */
+static void test_plan__decode_rows_wait_longer_for_many_prompts_but_rarely(void **state)
+{
+	struct schedule *s = open_tiles(2);
+
+	(void)state;
+	for (int32_t i = 0; i < 198; i++)
+		bed_step(s, 0);
+	submit_prompts(s, 6, 64);
+	expect_kinds(s, "PPDPDPDPDPDD");
+	schedule_free(&s);
+	s = open_tiles(2);
+	for (int32_t i = 0; i < 250; i++)
+		bed_step(s, 0);
+	submit_prompts(s, 6, 64);
+	expect_kinds(s, "PPDPPDPDPDD");
+	schedule_free(&s);
+}
+
+/* However long nobody asked for it, decode rows wait twice as long at most 16 times. */
+static void test_plan__what_is_saved_for_prompts_is_limited(void **state)
+{
+	struct schedule *s = open_tiles(2);
+	int32_t twice = 0;
+	bool ahead = false;
+
+	(void)state;
+	for (int32_t i = 0; i < 2000; i++)
+		bed_step(s, 0);
+	for (int32_t i = 0; i < 60; i++) {
+		struct engine_request q = bed_request(3 + i, 64, 1);
+
+		bed_submit(s, &q, 0);
+	}
+	for (int32_t i = 0; i < 120; i++) {
+		const struct schedule_plan *plan = schedule_plan(s, 0, 1);
+
+		twice += ahead && !plan->decodes;
+		ahead = !plan->decodes;
+		bed_done(s, bed_results(plan), 0);
+	}
+	assert_int_equal(twice, 16);
+	schedule_free(&s);
+}
+
 static void test_plan__a_text_computes_no_row_too_many(void **state)
 {
 	struct schedule *s = bed_open(&bed_options);
@@ -409,6 +549,13 @@ int main(void)
 		cmocka_unit_test(test_plan__prefill_advances_without_time),
 		cmocka_unit_test(test_plan__prompt_rows_fill_tiles),
 		cmocka_unit_test(test_plan__tiles_leave_room_for_the_least_piece),
+		cmocka_unit_test(test_plan__prompts_go_ahead_of_decode_rows),
+		cmocka_unit_test(test_plan__a_prompt_and_decode_rows_share_a_tile),
+		cmocka_unit_test(test_plan__many_decode_rows_do_not_wait),
+		cmocka_unit_test(test_plan__very_few_decode_rows_do_not_wait),
+		cmocka_unit_test(test_plan__a_long_prompt_goes_ahead_only_with_its_end),
+		cmocka_unit_test(test_plan__decode_rows_wait_longer_for_many_prompts_but_rarely),
+		cmocka_unit_test(test_plan__what_is_saved_for_prompts_is_limited),
 		cmocka_unit_test(test_plan__a_text_computes_no_row_too_many),
 		cmocka_unit_test(test_plan__several_tokens_at_once_if_the_request_is_alone),
 		cmocka_unit_test(test_plan__at_once_takes_no_more_than_the_free_pages),

@@ -36,7 +36,8 @@ static const char *precision_of(const char *word)
 		   {"tf32", ", precision: tf32"},
 		   {"bf16", ", precision: bf16"},
 		   {"fp8", ", precision: fp8"},
-		   {"nf4", ""}};
+		   {"nf4", ""},
+		   {"nf4, fp8", ", precision: fp8"}};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (!strcmp(all[i].word, word))
@@ -88,6 +89,7 @@ static int check_row(char *line, const char *page)
 	char *cell[16], training[160], offload[100], what[160];
 	const int count = cells_of(line, cell);
 	const bool gpu = !strcmp(cell[0], "gpu"), full = !strcmp(cell[2], "full");
+	const bool separate = !strcmp(cell[2], "LoRA, separate");
 
 	assert_int_equal(count, 3 + COLUMNS);
 	for (int i = 0; i < COLUMNS; i++) {
@@ -96,13 +98,16 @@ static int check_row(char *line, const char *page)
 					  .family = FAMILY_LLAMA,
 					  .layers = 4,
 					  .what = full ? "" : "lora: {r: 8, alpha: 6}",
-					  .model = !strcmp(cell[1], "nf4") ? ", load_in_4bit: true" : "",
+					  .model = !strncmp(cell[1], "nf4", 3) ? ", load_in_4bit: true" : "",
 					  .training = training,
 					  .plain = inputs ? ", recompute: full" : offload,
 					  .offload = offload};
 
+		assert_true(full || separate || !strcmp(cell[2], "LoRA"));
 		snprintf(training, sizeof(training), "%s%s", precision_of(cell[1]),
-			 full ? ", full_finetuning: true" : "");
+			 full	    ? ", full_finetuning: true"
+			 : separate ? ", adapters: separate"
+				    : "");
 		snprintf(offload, sizeof(offload), ", recompute: %s%s", recomputes[i % 4],
 			 optimizer ? ", offload: optimizer, bucket_cap_mb: 0.01" : "");
 		snprintf(what, sizeof(what), "%s %s %s%s", cell[0], cell[1], cell[2], offload);
@@ -144,14 +149,14 @@ static void check_rows(const char *device, int rows)
 static void cells_of_a_cpu_are_as_the_table_says(void **state)
 {
 	(void)state;
-	check_rows("cpu", 6);
+	check_rows("cpu", 8);
 }
 
 static void cells_of_a_gpu_are_as_the_table_says(void **state)
 {
 	(void)state;
 	skip_without_kernels();
-	check_rows("gpu", 10);
+	check_rows("gpu", 14);
 }
 
 /* -- several ranks: a plan says whether they go together -- */
@@ -239,7 +244,7 @@ static void cells_of_several_ranks_are_as_the_table_says(void **state)
 				check_ranks(cell, stage, 2, page);
 		}
 	}
-	assert_int_equal(rows, 28);
+	assert_int_equal(rows, 29);
 	free(text);
 	free(page);
 }

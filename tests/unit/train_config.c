@@ -292,6 +292,25 @@ static void evaluation_needs_rows(void **state)
 	}
 }
 
+static void nothing_to_save_where_nothing_is_saved(void **state)
+{
+	static const char *const wishes[] = {"save_steps: 5", "load_best_model_at_end: true"};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct error err = {0};
+		struct config c;
+		char text[512];
+
+		snprintf(text, sizeof(text),
+			 "model: {path: /m}\nlora: {r: 4}\ndata: {train: /t, eval: /e}\n"
+			 "training: {save_strategy: no, %s}\n",
+			 wishes[i]);
+		assert_int_equal(parse(&c, text, &err), STATUS_BAD_INPUT);
+		assert_non_null(strstr(err.text, "save_strategy: no"));
+	}
+}
+
 static enum status deepspeed(struct config *c, const char *training, const char *json, struct error *err)
 {
 	char text[1024];
@@ -411,6 +430,7 @@ int main(void)
 		cmocka_unit_test(precision_and_bf16_agree),
 		cmocka_unit_test(more_workers_than_one_are_noted),
 		cmocka_unit_test(evaluation_needs_rows),
+		cmocka_unit_test(nothing_to_save_where_nothing_is_saved),
 		cmocka_unit_test(deepspeed_says_stage_batch_and_clipping),
 		cmocka_unit_test(deepspeed_must_agree),
 		cmocka_unit_test(settings_that_make_another_run),

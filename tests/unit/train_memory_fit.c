@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 #include "core/file/file.h"
+#include "train/config/settings.h"
 #include "train/memory/memory_fit.h"
 
 enum { THREADS = 2 };
@@ -298,7 +299,7 @@ static void a_base_in_4_bits_is_told_where_weights_do_not_fit(void **state)
 		assert_int_equal(knobs[i].fits, i + 1 == count);
 	assert_string_equal(knobs[count - 1].setting, "model: load_in_4bit: true");
 	assert_int_equal(memory_fit_check(&b.c, &b.fit, &m, &err), STATUS_NO_RESOURCE);
-	says(&err, "; model: load_in_4bit: true (");
+	says(&err, "change one of these settings: model: load_in_4bit: true (");
 	b.c.model.load_in_4bit = true; /* two slots of a layer, and 4.13 of 16 bits */
 	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
 	assert_int_equal(m.bytes, knobs[count - 1].bytes);
@@ -428,12 +429,166 @@ static void the_hosts_memory_is_planned_beside_a_gpu(void **state)
 	b.fit.host = m.host_bytes - m.outside[MEMORY_HOST_PARAMS] / 2;
 	assert_int_equal(memory_fit_check(&b.c, &b.fit, &m, &err), STATUS_NO_RESOURCE);
 	says(&err, "copies ");
-	says(&err, "training: optim: adamw_8bit, master_weights: split (");
+	says(&err, "training: optim: adamw_8bit, master_weights: none ("); /* split is not enough */
 	says(&err, "lora: {r: 16} instead of full_finetuning (");
 	assert_null(strstr(strstr(err.text, "lora: {r: 16}"), "not enough"));
 	remove(rows);
 	b.c.data.train = b.c.data.eval = (struct opt_words){0};
 	config_release(&b.c);
+}
+
+/* Changes one setting, as the user does who follows the advice. */
+static void change(struct config *c, const char *section, const char *name, const char *value)
+{
+	const struct config_section *s = config_section(section);
+	struct error err = {0};
+
+	assert_non_null(s);
+	if (opt_set(&s->table, (char *)c + s->offset, name, value, "the advice", &err))
+		fail_msg("%s: %s: %s: %s", section, name, value, err.text);
+}
+
+/* Follows "training: optim: adamw_8bit, master_weights: split", or "lora: {r: 16} instead of full_finetuning and
+ * offload". */
+static void follow(struct config *c, const char *advice)
+{
+	char text[160], section[32];
+	char *rest, *at = text;
+	int begin = 0;
+
+	snprintf(text, sizeof(text), "%.159s", advice);
+	assert_int_equal(sscanf(text, "%31[a-z]: %n", section, &begin), 1);
+	if (text[begin] == '{') {
+		c->has_lora = true;
+		c->training.full_finetuning = false;
+		if (strstr(advice, "master_weights"))
+			c->training.master_weights = CONFIG_MASTER_FP32;
+		if (strstr(advice, "offload"))
+			c->training.offload = CONFIG_OFFLOAD_NONE;
+		if (strstr(advice, "communication_data_type"))
+			c->training.communication_data_type = CONFIG_COMMUNICATION_FP32;
+		return;
+	}
+	for (at = strtok_r(text + begin, ",", &rest); at; at = strtok_r(NULL, ",", &rest)) {
+		char name[40], value[40];
+
+		assert_int_equal(sscanf(at, " %39[a-z_0-9]: %39s", name, value), 2);
+		change(c, section, name, value);
+	}
+	c->training.gradient_checkpointing = c->training.recompute == CONFIG_RECOMPUTE_FULL;
+}
+
+#define OF_LORA "lora: {r: 64}", ""
+#define OF_ALL "", "full_finetuning: true, "
+/* Every mode of training, on a GPU that is too small. The configuration takes each setting of the message, and the plan
+ * then has the bytes of the message. One of the settings is `due`. */
+static void each_mode_names_settings_that_it_takes(void **state)
+{
+	static const struct {
+		const char *lora, *full, *model, *training;
+		double share; /* of the plan, which is available */
+		const char *due;
+	} modes[] = {
+		{OF_LORA, "", "precision: bf16", 0.9, "training: recompute: cheap"},
+		{OF_LORA, "", "precision: bf16", 0.4, "model: load_in_4bit: true"},
+		{OF_LORA, "", "precision: fp8", 0.9, "training: recompute: cheap"},
+		{OF_LORA, "", "precision: fp8, recompute: full", 0.9, "model: load_in_4bit: true"},
+		{OF_LORA, "", "precision: tf32", 0.6, "training: recompute: full"},
+		{OF_LORA, "", "precision: fp32", 0.6, "training: recompute: full"},
+		{OF_LORA, ", load_in_4bit: true", "precision: bf16", 0.7, "training: recompute: full"},
+		{OF_LORA, ", load_in_4bit: true", "precision: bf16, recompute: offload", 0.95, "training: per_device_train_batch_size: 1"},
+		{OF_LORA, ", load_in_4bit: true", "precision: fp8", 0.7, "training: recompute: full"},
+		{OF_ALL, "", "precision: fp32, recompute: full", 0.9, "training: optim: adamw_8bit"},
+		{OF_ALL, "", "precision: tf32, recompute: full", 0.9, "training: offload: optimizer"},
+		{OF_ALL, "", "precision: bf16, recompute: full", 0.75, "training: optim: adamw_8bit"},
+		{OF_ALL, "", "precision: bf16, recompute: full", 0.5, "training: optim: adamw_8bit, master_weights: split"},
+		{OF_ALL, "", "precision: fp8, recompute: full", 0.6, "training: optim: adamw_8bit, master_weights: split"},
+		{OF_ALL, "", "optim: adamw_8bit, recompute: full", 0.75, "training: master_weights: split"},
+		{OF_ALL, "", "optim: adamw_8bit, master_weights: split, recompute: full", 0.9, "training: master_weights: none"},
+		{OF_ALL, "", "optim: adamw_bf16, master_weights: split, recompute: full", 0.75, "training: optim: adamw_8bit, master_weights: none"},
+		{OF_ALL, "", "optim: adamw_8bit, master_weights: none, recompute: full", 0.8, "training: offload: optimizer"},
+		{OF_ALL, "", "optim: adamw_bf16, recompute: full", 0.9, "training: optim: adamw_8bit"},
+		{OF_ALL, "", "offload: optimizer, recompute: none", 0.7, "training: recompute: full"},
+		{OF_ALL, "", "offload: optimizer, recompute: offload, communication_data_type: bf16", 0.75,
+		 "lora: {r: 16} instead of full_finetuning and offload and communication_data_type"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		struct bed b;
+		struct memory_plan m, turned;
+		struct error err = {0};
+		struct memory_fit_knob knobs[MEMORY_FIT_KNOBS];
+		char text[512];
+		size_t count;
+		bool is_due = false;
+
+		snprintf(text, sizeof(text),
+			 "model: {path: /m%s}\n%s\ndata: {train: /t, max_seq_length: 4096}\n"
+			 "training: {device: gpu, per_device_train_batch_size: 4, gradient_accumulation_steps: 4, %s%s}\n",
+			 modes[i].model, modes[i].lora, modes[i].full, modes[i].training);
+		if (config_parse(&b.c, "t", text, strlen(text), &err))
+			fail_msg("%s: %s", modes[i].training, err.text);
+		assert_int_equal(shape_by_name(&b.shape, "qwen2-7b", &err), STATUS_OK);
+		assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
+		b.fit = (struct memory_fit){.shape = &b.shape,
+					    .threads = THREADS,
+					    .available = (uint64_t)(modes[i].share * (double)m.bytes),
+					    .host = UINT64_MAX / 4};
+		assert_int_equal(memory_fit_check(&b.c, &b.fit, &m, &err), STATUS_NO_RESOURCE);
+		count = memory_fit_knobs(knobs, &b.c, &b.fit, &m);
+		assert_in_range(count, 1, MEMORY_FIT_KNOBS);
+		for (size_t k = 0; k < count; k++) {
+			struct config c = b.c; /* shares the texts */
+
+			if (knobs[k].fits)
+				says(&err, knobs[k].setting);
+			is_due = is_due || !strncmp(knobs[k].setting, modes[i].due, strlen(modes[i].due));
+			follow(&c, knobs[k].setting);
+			error_clear(&err);
+			if (config_check(&c, &err) || memory_plan(&turned, &b.shape, &c, THREADS, &err))
+				fail_msg("%s: %s: %s", modes[i].training, knobs[k].setting, err.text);
+			if (turned.bytes != knobs[k].bytes)
+				fail_msg("%s: %s: %llu bytes, not %llu", modes[i].training, knobs[k].setting,
+					 (unsigned long long)turned.bytes, (unsigned long long)knobs[k].bytes);
+			memory_fit_check(&b.c, &b.fit, &m, &err);
+		}
+		if (!is_due)
+			fail_msg("%s: no \"%s\" in: %s", modes[i].training, modes[i].due, err.text);
+		config_release(&b.c);
+	}
+}
+
+/* Adapters on a base model in 4 bits: 32 billion parameters on a GPU of 40 GB, 72 billion on one of 80 GB. */
+static void large_models_in_4_bits_fit(void **state)
+{
+	static const struct {
+		const char *shape, *more;
+		uint64_t most;
+	} models[] = {{"qwen2.5-32b", "", 40000000000},
+		      {"qwen2-72b", "", 80000000000},
+		      {"qwen2-72b", ", precision: fp8", 80000000000}};
+	static const char text[] = "model: {path: /m, load_in_4bit: true}\nlora: {r: 64}\n"
+				   "data: {train: /t, max_seq_length: 4096}\n"
+				   "training: {device: gpu, recompute: full%s}\n";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+		struct memory_plan m;
+		struct error err = {0};
+		struct shape shape;
+		struct config c;
+		char config[256];
+
+		snprintf(config, sizeof(config), text, models[i].more);
+		if (config_parse(&c, "t", config, strlen(config), &err))
+			fail_msg("%s", err.text);
+		assert_int_equal(shape_by_name(&shape, models[i].shape, &err), STATUS_OK);
+		assert_int_equal(memory_plan(&m, &shape, &c, THREADS, &err), STATUS_OK);
+		print_message("# %s%s: %.1f GB\n", models[i].shape, models[i].more, (double)m.bytes * 1e-9);
+		assert_in_range(m.bytes, models[i].most / 2, models[i].most);
+		config_release(&c);
+	}
 }
 
 int main(void)
@@ -451,6 +606,8 @@ int main(void)
 		cmocka_unit_test(what_is_left_alone_is_not_planned_into),
 		cmocka_unit_test(copies_of_several_ranks_are_planned),
 		cmocka_unit_test(the_hosts_memory_is_planned_beside_a_gpu),
+		cmocka_unit_test(each_mode_names_settings_that_it_takes),
+		cmocka_unit_test(large_models_in_4_bits_fit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

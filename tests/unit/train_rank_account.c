@@ -139,6 +139,32 @@ static void test_account__what_is_not_known_is_said(void **state)
 	assert_non_null(strstr(a.late.evidence, "link: not known on this rank"));
 }
 
+/* A rank that comes last, but whose own figures are those of the fastest one. */
+static void test_account__a_delay_that_nothing_explains_names_nobody(void **state)
+{
+	struct rank_window window;
+	struct rank_account a;
+	struct error err = {0};
+
+	(void)state;
+	for (int explains = 0; explains < 2; explains++) {
+		assert_int_equal(rank_window_make(&window, RANKS, &err), STATUS_OK);
+		for (unsigned s = 0; s < STEPS; s++) {
+			struct rank_figures all[RANKS];
+
+			for (unsigned r = 0; r < RANKS; r++)
+				all[r] = (struct rank_figures){.step_s = 0.152,
+							       .compute_s = explains ? 0.1 : 0.2,
+							       .drain_s = r == 1 ? 0 : 0.05};
+			all[1].compute_s = 0.15;
+			rank_window_add(&window, all);
+		}
+		assert_int_equal(rank_account_make(&a, &window, &err), STATUS_OK);
+		assert_int_equal(a.late.rank, explains ? 1 : -1);
+		rank_window_release(&window);
+	}
+}
+
 static struct findings findings_of(const struct rank_account *a)
 {
 	struct diagnose d = {0};
@@ -193,6 +219,7 @@ int main(void)
 		cmocka_unit_test(test_account__ranks_that_are_late_in_turn_name_nobody),
 		cmocka_unit_test(test_account__each_cause_is_named_with_its_evidence),
 		cmocka_unit_test(test_account__what_is_not_known_is_said),
+		cmocka_unit_test(test_account__a_delay_that_nothing_explains_names_nobody),
 		cmocka_unit_test(test_account__findings_name_the_setting),
 	};
 

@@ -91,12 +91,21 @@ static enum status check(const void *opts_, struct error *err)
 	return st ? st : check_path("--loss-model ", o->loss_model, err);
 }
 
-static const struct gpu *usable_gpu(const struct machine *m)
+/* The first usable GPU, and the number of usable ones. */
+static const struct gpu *usable_gpu(const struct machine *m, unsigned *count)
 {
-	for (unsigned i = 0; i < machine_gpu_count(m); i++)
-		if (machine_gpu(m, i)->granted && !machine_gpu(m, i)->status)
-			return machine_gpu(m, i);
-	return NULL;
+	const struct gpu *first = NULL;
+
+	*count = 0;
+	for (unsigned i = 0; i < machine_gpu_count(m); i++) {
+		const struct gpu *g = machine_gpu(m, i);
+
+		if (!g->granted || g->status)
+			continue;
+		first = first ? first : g;
+		++*count;
+	}
+	return first;
 }
 
 /* The device in words; nothing that names the machine. */
@@ -120,8 +129,8 @@ static enum status absolute(char out[PATH_MAX], const char *path, struct error *
 static enum status set_plan(struct ladder *l, const struct machine *m, struct error *err)
 {
 	const struct ladder_opts *o = l->o;
-	const struct gpu *g = usable_gpu(m);
 	struct ladder_plan *p = &l->plan;
+	const struct gpu *g = usable_gpu(m, &p->gpus);
 	const bool large = g && gpu_get(g, GPU_FACT_memory_bytes, 0) >= GPU_LARGE_BYTES;
 	enum status st = absolute(p->given, o->config, err);
 

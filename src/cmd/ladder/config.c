@@ -46,6 +46,10 @@ static enum status set_common(struct ladder *l, struct error *err)
 		{"training", "step_parts", "false"},
 		{"training", "tune", "false"}, /* a step with tuning is no measurement */
 		{"training", "zero_stage", "0"},
+		{"training", "gpus", "1"},
+		{"training", "dp_shard_size", "0"},
+		{"training", "tensor_parallel_size", "1"},
+		{"training", "global_batch_size", "0"},
 		{"training", "per_device_train_batch_size", "1"},
 	};
 	char steps[24], rows[24], dir[PATH_MAX];
@@ -126,13 +130,26 @@ enum status ladder_base_again(struct ladder *l, struct error *err)
 	return config_read(&l->base, path, err);
 }
 
+static bool has_settings(const struct ladder *l, enum rung_id id, enum rung_id on);
+
+bool ladder_trade_pays(const struct ladder *l, enum rung_id on)
+{
+	const struct ladder_job *own = &l->job[0][on], *below = NULL;
+
+	for (int id = (int)on - 1; !below && id >= 0; id--)
+		if (has_settings(l, on, (enum rung_id)id))
+			below = &l->job[0][id];
+	return below && own->ended && !own->code && own->v.tokens_per_s > below->v.tokens_per_s;
+}
+
 /* Whether the job of `id` has the settings of rung `on`. */
 static bool has_settings(const struct ladder *l, enum rung_id id, enum rung_id on)
 {
 	if (on > id || *l->rung[on].lacks)
 		return false;
-	return on == id || on == RUNG_BASELINE ||
-	       (!rung_list[on].trade && !(l->job[0][on].ended && l->job[0][on].code));
+	if (on == id || on == RUNG_BASELINE)
+		return true;
+	return rung_list[on].trade ? ladder_trade_pays(l, on) : !(l->job[0][on].ended && l->job[0][on].code);
 }
 
 static enum status set_rungs(const struct ladder *l, struct config *c, enum rung_id id, struct error *err)
@@ -210,6 +227,8 @@ void ladder_find_rungs(struct ladder *l)
 				 "it needs a GPU of compute capability %u.%u, and this one has %u.%u",
 				 rung_list[i].least_cc / 10, rung_list[i].least_cc % 10, l->plan.cc / 10,
 				 l->plan.cc % 10);
+		else if (i == RUNG_PARALLEL && l->plan.gpus < 2)
+			text_copy(r->lacks, sizeof(r->lacks), "assay may use one GPU of this machine only");
 		else if (i == RUNG_FUSED && why_not_fused(&l->base))
 			text_copy(r->lacks, sizeof(r->lacks), why_not_fused(&l->base));
 		else if (ladder_config(l, &text, (enum rung_id)i, false, &err))

@@ -45,9 +45,8 @@ static struct ladder_values nothing(void)
 	return v;
 }
 
-static struct ladder_values values_of(const char *run)
+static struct ladder_values values_of(const json_t *results)
 {
-	json_t *results = stage_read_json(run, "results.json");
 	const json_t *from = stage_job_values(results);
 	struct ladder_values v = nothing();
 
@@ -62,8 +61,48 @@ static struct ladder_values values_of(const char *run)
 	v.loss_first = json_member_number(from, "eval_loss_first");
 	v.loss_last = json_member_number(from, "eval_loss");
 	v.steady_steps = json_member_number(from, "steady_steps");
-	json_decref(results);
 	return v;
+}
+
+/* Whether the results say that the rung's settings took effect. */
+static bool took_effect(const struct rung_effect *e, const json_t *results)
+{
+	const json_t *from = stage_phase_values(results, e->phase);
+
+	if (!json_object_get(from, e->field))
+		return false;
+	return e->value ? !strcmp(json_member_text(from, e->field), e->value) != e->differs
+			: json_member_number(from, e->field) > 0;
+}
+
+static void tell_idle(struct ladder_job *job, const struct rung_effect *e, const json_t *results)
+{
+	const json_t *value = json_object_get(stage_phase_values(results, e->phase), e->field);
+	struct text t = {0};
+
+	text_addf(&t, "its settings had no effect, because its job recorded %s: ", e->field);
+	if (json_is_number(value))
+		text_addf(&t, "%.6g", json_number_value(value));
+	else
+		text_add(&t, json_is_string(value) ? json_string_value(value) : "nothing");
+	if (e->demanded)
+		text_addf(&t, " instead of %s", e->value);
+	if (e->hint)
+		text_addf(&t, "; %s", e->hint);
+	text_copy(job->why, sizeof(job->why), text_str(&t));
+	text_release(&t);
+	job->idle = true;
+	job->code = EXIT_INCONCLUSIVE;
+}
+
+/* The loss model's job shows its losses. Whether a choice that is left to assay pays, the timed ones show. */
+static void judge_effect(struct ladder_job *job, unsigned round, enum rung_id id, const json_t *results)
+{
+	const struct rung_effect *e = &rung_list[id].effect;
+
+	if (job->code || !e->field || (round == ROUND_LOSS && !e->demanded) || took_effect(e, results))
+		return;
+	tell_idle(job, e, results);
 }
 
 /* Removes checkpoints and adapter: a job exists to be timed. */
@@ -161,6 +200,7 @@ static void run_job(struct ladder *l, unsigned round, enum rung_id id)
 	struct error err = {0};
 	char dir[PATH_MAX + 96], run[PATH_MAX + 112], how[128] = "";
 	const double began_s = clock_now_s();
+	json_t *results;
 
 	*job = (struct ladder_job){.v = nothing()};
 	job_command(l, round, id, &k);
@@ -176,8 +216,11 @@ static void run_job(struct ladder *l, unsigned round, enum rung_id id)
 	if (child.asked_ns) /* it ended because the user asked, so it is run again */
 		return;
 	snprintf(run, sizeof(run), "%s/run", dir);
-	job->v = values_of(run);
+	results = stage_read_json(run, "results.json");
+	job->v = values_of(results);
 	explain(job, dir, &child, how);
+	judge_effect(job, round, id, results);
+	json_decref(results);
 	if (!l->o->keep)
 		remove_weights(run);
 	job->ended = true;

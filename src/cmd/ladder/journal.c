@@ -79,12 +79,13 @@ enum status ladder_journal_begin(const struct ladder *l, struct error *err)
 
 	return append(
 		l,
-		json_pack("{s:s, s:i, s:s, s:b, s:i, s:b, s:b, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:s}",
-			  "schema", "assay.ladder", "schema_version", SCHEMA_VERSION, "began", p->began,
-			  "gpu", p->gpu, "cc", (int)p->cc, "random_weights", p->random, "own", p->own,
-			  "model", p->model, "loss_model", p->loss_model, "config", p->given, "shape",
-			  p->shape, "steps", (json_int_t)p->steps, "rounds", (json_int_t)p->rounds, "length",
-			  (json_int_t)p->length, "within_s", p->within_s, "host", p->host),
+		json_pack(
+			"{s:s, s:i, s:s, s:b, s:i, s:i, s:b, s:b, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:s}",
+			"schema", "assay.ladder", "schema_version", SCHEMA_VERSION, "began", p->began, "gpu",
+			p->gpu, "cc", (int)p->cc, "gpus", (int)p->gpus, "random_weights", p->random, "own",
+			p->own, "model", p->model, "loss_model", p->loss_model, "config", p->given, "shape",
+			p->shape, "steps", (json_int_t)p->steps, "rounds", (json_int_t)p->rounds, "length",
+			(json_int_t)p->length, "within_s", p->within_s, "host", p->host),
 		err);
 }
 
@@ -97,6 +98,8 @@ enum status ladder_journal_add(const struct ladder *l, unsigned round, enum rung
 
 	if (*job->why)
 		json_object_set_new(line, "why", json_string(job->why));
+	if (job->idle)
+		json_object_set_new(line, "no_effect", json_true());
 	return append(l, line, err);
 }
 
@@ -107,6 +110,7 @@ static bool take_plan(struct ladder_plan *p, const json_t *line)
 		return false;
 	p->gpu = json_is_true(json_object_get(line, "gpu"));
 	p->cc = (unsigned)json_integer_value(json_object_get(line, "cc"));
+	p->gpus = (unsigned)json_integer_value(json_object_get(line, "gpus"));
 	p->random = json_is_true(json_object_get(line, "random_weights"));
 	p->own = json_is_true(json_object_get(line, "own"));
 	text_copy(p->model, sizeof(p->model), json_member_text(line, "model"));
@@ -133,6 +137,7 @@ static void take_job(struct ladder *l, const json_t *line)
 		return;
 	l->job[round][id] = (struct ladder_job){
 		.ended = true,
+		.idle = json_is_true(json_object_get(line, "no_effect")),
 		.code = (int)json_integer_value(json_object_get(line, "code")),
 		.seconds = json_member_number(line, "seconds"),
 	};

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "cmd/ladder/ladder.h"
 #include "core/math/stats.h"
+#include "core/text/units.h"
 #include "train/config/settings.h"
 
 /* Tolerated difference of the held-out loss from the baseline's, as shares (ladder.md, "Losses"). */
@@ -72,7 +73,9 @@ static void take_medians(struct ladder *l, int id)
 
 	for (size_t i = 0; i < sizeof(l->rung[id].v) / sizeof(*to); i++)
 		to[i] = median_of(l, id, i * sizeof(*to));
-	l->rung[id].joules_per_token = l->rung[id].v.power_w / l->rung[id].v.tokens_per_s;
+	/* the power of several GPUs is not known, because a job reports that of its first one */
+	l->rung[id].joules_per_token =
+		id == RUNG_PARALLEL ? (double)NAN : l->rung[id].v.power_w / l->rung[id].v.tokens_per_s;
 }
 
 /* The ratio of two rungs' rates: median, lowest and highest of the rounds that have both. Returns their
@@ -146,6 +149,23 @@ static void judge_loss(struct ladder *l, int id)
 		    r->loss_last_share, t.last);
 }
 
+/* What a trade was worth, in words. */
+static void judge_trade(struct ladder *l, int id)
+{
+	struct ladder_rung *r = &l->rung[id];
+	const struct ladder_rung *below = &l->rung[r->below];
+	const double less = below->v.memory_bytes - r->v.memory_bytes;
+	char bytes[48], memory[80] = "";
+
+	units_format(bytes, sizeof(bytes), fabs(less), "B");
+	if (less < 0 || less > 0)
+		snprintf(memory, sizeof(memory), ", with %s %s memory", bytes, less > 0 ? "less" : "more");
+	say(r, VERDICT_STAGE_PASSED,
+	    "%s on this device: %.3g of the rate of %s%s; later rungs are measured %s it",
+	    r->factor > 1 ? "worth it" : "not worth it", r->factor, rung_list[r->below].word, memory,
+	    ladder_trade_pays(l, (enum rung_id)id) ? "with" : "without");
+}
+
 /* The first job of the rung that failed; NULL: none. */
 static const struct ladder_job *failed_job(const struct ladder *l, int id)
 {
@@ -170,6 +190,9 @@ static void judge_rung(struct ladder *l, int id)
 	r->verdict = VERDICT_STAGE_PASSED;
 	if (*r->lacks)
 		say(r, VERDICT_STAGE_SKIPPED, "%s", r->lacks);
+	else if (failed && failed->idle)
+		say(r, rung_list[id].effect.demanded ? VERDICT_STAGE_FAILED : VERDICT_STAGE_SKIPPED, "%s",
+		    failed->why);
 	else if (failed)
 		say(r, VERDICT_STAGE_INCONCLUSIVE, "%s", failed->why);
 	else if (!isfinite(r->v.tokens_per_s))
@@ -178,6 +201,8 @@ static void judge_rung(struct ladder *l, int id)
 		say(r, VERDICT_STAGE_INCONCLUSIVE, "the rung below it has no rate in the same round");
 	else
 		judge_loss(l, id);
+	if (rung_list[id].trade && r->verdict == VERDICT_STAGE_PASSED && r->rounds)
+		judge_trade(l, id);
 }
 
 /* All rungs that add up: the highest one that is no trade, or a trade that pays. */
@@ -248,6 +273,9 @@ static bool has_value(const struct ladder *l, const struct config *c, const stru
 		return c->training.attention != CONFIG_ATTENTION_PLAIN;
 	if (!strcmp(s->name, "per_device_train_batch_size") || !strcmp(s->name, "dataloader_num_workers"))
 		return strtod(own, NULL) >= strtod(s->value, NULL) || c->training.auto_find_batch_size;
+	if (!strcmp(s->name, "gpus"))
+		return c->training.gpus != 1 || c->training.zero_stage ||
+		       c->training.tensor_parallel_size > 1;
 	return !strcmp(own, s->value);
 }
 

@@ -31,6 +31,7 @@ enum rung_id {
 	RUNG_GRAPHS,
 	RUNG_RECOMPUTE,
 	RUNG_FP8,
+	RUNG_PARALLEL,
 	RUNG_COUNT
 };
 
@@ -39,27 +40,36 @@ enum { RUNG_SETTINGS = 8 };
 struct rung_setting {
 	const char *section, *name, *value;
 };
+/* The field of a job's results that shows whether the rung's settings took effect. It is the text `value`, or
+ * with `differs` any other text. Without a value it is a number above 0. A setting that leaves the choice to
+ * assay may have no effect, and then the rung is skipped. A setting that demands something has failed. */
+struct rung_effect {
+	const char *phase, *field, *value; /* field NULL: nothing is recorded that could show it */
+	bool differs, demanded;
+	const char *hint; /* when there is none */
+};
 struct rung {
 	const char *word, *title;
 	const char *says;    /* one sentence about what it does */
 	const char *not_cpu; /* why it does nothing on a CPU; NULL: it does something */
 	struct rung_setting setting[RUNG_SETTINGS]; /* name NULL ends */
+	struct rung_effect effect;
 	/* Published factor; 0: none. It is that of this rung and the `with` rungs below it together. */
 	double low, high;
 	unsigned with;
 	const char *source; /* of the published factor, or why there is none */
 	unsigned least_cc;  /* compute capability that a GPU needs, times 10; 0: that of any training */
-	bool trade; /* it gives up speed for memory: later rungs are computed without it unless it is faster
-		     */
+	bool trade;	    /* it gives up speed for memory: later rungs have it only if it is faster */
 };
 extern const struct rung rung_list[RUNG_COUNT];
 
 /* What all jobs have in common. It is the first line of ladder.jsonl, so a resumed ladder has the same. */
 struct ladder_plan {
 	bool gpu;
-	unsigned cc; /* compute capability of the GPU, times 10; 0: not known */
-	bool random; /* the weights that are timed are random numbers */
-	bool own;    /* the ladder makes model and rows */
+	unsigned cc;   /* compute capability of the GPU, times 10; 0: not known */
+	unsigned gpus; /* usable GPUs */
+	bool random;   /* the weights that are timed are random numbers */
+	bool own;      /* the ladder makes model and rows */
 	char model[PATH_MAX], loss_model[PATH_MAX], given[PATH_MAX]; /* given: CONFIG; "": none */
 	char shape[64];			/* the made model's; "": a model was given */
 	uint64_t steps, rounds, length; /* length: tokens of a sequence of the ladder's own rows */
@@ -76,6 +86,7 @@ struct ladder_values {
 enum { LADDER_ROUNDS = 16, ROUND_LOSS = LADDER_ROUNDS }; /* ROUND_LOSS: that of the loss model */
 struct ladder_job {
 	bool ended;
+	bool idle; /* the rung's settings had no effect; code is above 0 */
 	int code;
 	char why[400]; /* of code above 0 */
 	double seconds;
@@ -84,7 +95,7 @@ struct ladder_job {
 
 struct ladder_rung {
 	enum stage_verdict verdict;
-	char reason[400];		/* of every verdict but PASSED */
+	char reason[400];		/* of every verdict but PASSED; then what a trade was worth, or "" */
 	char lacks[400];		/* why the rung cannot be climbed here; "": it can */
 	int below;			/* rung that it is compared with; -1: none */
 	unsigned rounds;		/* with a factor */
@@ -120,6 +131,8 @@ enum status ladder_base_again(struct ladder *l, struct error *err);
 /* Appends the configuration of a job. BAD_INPUT: the configuration's checks refuse it. */
 enum status ladder_config(const struct ladder *l, struct text *out, enum rung_id id, bool loss,
 			  struct error *err);
+/* Whether a trade made training faster in the first round. Then the rungs above it have its settings. */
+bool ladder_trade_pays(const struct ladder *l, enum rung_id on);
 /* Finds the rungs that cannot be climbed here, and the rung below each. */
 void ladder_find_rungs(struct ladder *l);
 /* Writes model and rows of the ladder's own. */
@@ -146,13 +159,19 @@ int ladder_code(const struct ladder *l);
 /* The lines to change in CONFIG. */
 void ladder_find_lines(struct ladder *l);
 
-/* -- summary.c, page.c -- */
+/* -- summary.c, page.c, waterfall.c -- */
 void ladder_show_plan(const struct ladder *l);
 void ladder_add_summary(struct text *out, const struct ladder *l);
 json_t *ladder_json(const struct ladder *l);
-/* Writes SUMMARY.md, summary.json and report.html. */
+/* Writes SUMMARY.md, summary.json, report.html and waterfall.svg. */
 enum status ladder_write(struct ladder *l, struct error *err);
 enum status ladder_write_page(const struct ladder *l, struct error *err);
+/* Writes waterfall.svg, the page's bars as a picture. */
+enum status ladder_write_waterfall(const struct ladder *l, struct error *err);
+/* The lowest and the highest rate of the rungs. False: no rung has a rate. */
+bool ladder_rates(const struct ladder *l, double *lowest, double *highest);
+/* The end of a rate's bar, from 0.1 for the lowest to 1 for the highest, on a logarithmic scale. */
+double ladder_place(double rate, double lowest, double highest);
 /* "1.31 (1.28 to 1.34)"; "–" for NAN. */
 void ladder_factor_text(char *out, size_t size, double factor, double lowest, double highest,
 			unsigned rounds);

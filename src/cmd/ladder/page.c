@@ -44,11 +44,6 @@ static void add_header(struct text *out, const struct ladder *l)
 
 /* -- the waterfall: rates on a scale of logarithms, so that equal factors have equal widths -- */
 
-static double place(double rate, double lowest, double highest)
-{
-	return highest > lowest ? 0.1 + 0.9 * log(rate / lowest) / log(highest / lowest) : 1;
-}
-
 static void bar(struct text *out, double from, double to)
 {
 	text_addf(out,
@@ -58,14 +53,9 @@ static void bar(struct text *out, double from, double to)
 
 static void add_fall(struct text *out, const struct ladder *l)
 {
-	double lowest = INFINITY, highest = 0;
+	double lowest, highest;
 
-	for (int id = 0; id < RUNG_COUNT; id++)
-		if (isfinite(l->rung[id].v.tokens_per_s)) {
-			lowest = fmin(lowest, l->rung[id].v.tokens_per_s);
-			highest = fmax(highest, l->rung[id].v.tokens_per_s);
-		}
-	if (highest <= 0)
+	if (!ladder_rates(l, &lowest, &highest))
 		return;
 	text_add(out, "<h2>From the bottom to the top</h2>\n<div class=\"fall\">\n");
 	for (int id = 0; id < RUNG_COUNT; id++) {
@@ -80,8 +70,8 @@ static void add_fall(struct text *out, const struct ladder *l)
 			  id ? r->factor < 1 ? " odd" : " end" : " end");
 		html_add(out, rung_list[id].title);
 		text_add(out, "</span>");
-		bar(out, r->below >= 0 ? place(l->rung[r->below].v.tokens_per_s, lowest, highest) : 0,
-		    place(r->v.tokens_per_s, lowest, highest));
+		bar(out, r->below >= 0 ? ladder_place(l->rung[r->below].v.tokens_per_s, lowest, highest) : 0,
+		    ladder_place(r->v.tokens_per_s, lowest, highest));
 		text_addf(out, "<span class=\"cost\">%s%s%s</span></div>\n", rate, id ? ", times " : "",
 			  id ? factor : "");
 	}

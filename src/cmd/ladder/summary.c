@@ -335,7 +335,10 @@ enum status ladder_write(struct ladder *l, struct error *err)
 	char *json = json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
 	struct text out = {0};
 
+	if (!st)
+		st = ladder_write_waterfall(l, err);
 	ladder_add_summary(&out, l);
+	text_add(&out, "\n![rates of the rungs](waterfall.svg)\n");
 	if (!st)
 		st = ladder_write_text(l, "SUMMARY.md", &out, err);
 	text_release(&out);

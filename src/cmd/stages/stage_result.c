@@ -240,17 +240,22 @@ static void load_headline(struct stage_result *r, const json_t *load)
 			 used ? ", " : "", tokens);
 }
 
-const json_t *stage_job_values(const json_t *results)
+const json_t *stage_phase_values(const json_t *results, const char *name)
 {
 	const json_t *one = json_array_get(json_object_get(results, "cases"), 0), *phase;
 	size_t i;
 
 	json_array_foreach(json_object_get(one, "phases"), i, phase)
 	{
-		if (!strcmp(json_member_text(phase, "phase"), "once"))
+		if (!strcmp(json_member_text(phase, "phase"), name))
 			return json_object_get(phase, "values");
 	}
 	return NULL;
+}
+
+const json_t *stage_job_values(const json_t *results)
+{
+	return stage_phase_values(results, "once");
 }
 
 void stage_take_load(struct stage_result *r, const json_t *results)

@@ -58,6 +58,8 @@ void stage_take_cases(struct stage_result *r, const json_t *results);
 bool stage_case_figure(const json_t *one, double *value, const char **unit);
 /* The values of a job (load, train) over its whole run; NULL: it has none. */
 const json_t *stage_job_values(const json_t *results);
+/* Those of one of its phases. */
+const json_t *stage_phase_values(const json_t *results, const char *name);
 /* Headline and figures of a load test. */
 void stage_take_load(struct stage_result *r, const json_t *results);
 #endif

@@ -162,6 +162,7 @@ static enum status begin_job(struct training *t, struct error *err)
 		.up_to = t->o->sample ? LAYER_NVML : LAYER_HOST, .out = t->dir, .stop = t->c->stop};
 	struct machine *m = NULL;
 	char key[200];
+	json_t *settings = config_run_settings(&t->config);
 	const struct job_spec spec = {.dir = t->dir,
 				      .command = (const char *const *)t->c->argv,
 				      .name = "train",
@@ -170,6 +171,7 @@ static enum status begin_job(struct training *t, struct error *err)
 				      .fields = fields,
 				      .field_count = sizeof(fields) / sizeof(fields[0]),
 				      .hash = t->run_hash,
+				      .settings = settings,
 				      .resume = t->goes_on && train_ranks_leads(t),
 				      .sample = t->o->sample,
 				      .real_names = t->o->real_names,
@@ -181,6 +183,7 @@ static enum status begin_job(struct training *t, struct error *err)
 	write_key(key, sizeof(key), &t->config);
 	if (!st)
 		st = job_begin(&t->job, &spec, m, err);
+	json_decref(settings);
 	machine_free(m);
 	return st;
 }

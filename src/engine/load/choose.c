@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "core/math/stats.h"
 #include "engine/step/row_lists.h"
+#include "model/model.h"
 #include "model/gpu/backend.h"
 
 /* Each number of rows stands for those below it. The likely ones come first, because the time may end. A
@@ -21,8 +22,8 @@ static double now_s(void)
 enum { DECODE_ROWS = 64, TIMES = 7 }; /* of the step that a deterministic cost is measured with */
 enum { PREFILL_LEAST = 512 };	      /* steps with fewer rows have rows of as many sequences */
 
-/* A step of padding rows that write to page 0. */
-static enum status run(struct loaded *l, const int32_t *zeros, int64_t rows, struct error *err)
+/* A step of padding rows that write to page 0. With several adapters, all rows use the first one, or none. */
+static enum status run(struct loaded *l, const int32_t *zeros, int64_t rows, bool adapted, struct error *err)
 {
 	const int32_t begin[2] = {0, 1}, keys = 1;
 	const struct paged_rows step = {
@@ -33,6 +34,8 @@ static enum status run(struct loaded *l, const int32_t *zeros, int64_t rows, str
 		.keys = &keys,
 		.page = zeros,
 		.output = zeros,
+		.adapter = adapted ? zeros : NULL,
+		.adapted = adapted,
 		.rows = rows,
 		.sequences = 1,
 		.outputs = rows <= l->most.outputs ? rows : 0,
@@ -51,7 +54,9 @@ static enum status choose(struct loaded *l, const int32_t *zeros, int64_t rows, 
 	enum status st = gpu_backend_watch(&l->back, true, err), ended;
 
 	if (!st)
-		st = run(l, zeros, rows, err);
+		st = run(l, zeros, rows, false, err);
+	if (!st && l->model->owners > 1)
+		st = run(l, zeros, rows, true, err);
 	if (!st)
 		st = gpu_backend_choose(&l->back, left_s, err);
 	ended = gpu_backend_watch(&l->back, false, st ? &ignored : err);
@@ -90,7 +95,7 @@ static enum status time_steps(struct loaded *l, const int32_t *zeros, int64_t ro
 	for (int i = -1; !st && i < TIMES; i++) {
 		const double begin = now_s();
 
-		st = run(l, zeros, rows, err);
+		st = run(l, zeros, rows, false, err);
 		if (!st)
 			st = gpu_stream_wait(gpu_backend_stream(&l->back), err);
 		if (i >= 0)

@@ -295,12 +295,26 @@ static enum status take_gpu(struct loaded *l, const struct load_options *o, stru
 	return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
 }
 
+static enum gpu_adapters gpu_adapters_of(enum load_adapters adapters)
+{
+	switch (adapters) {
+	case LOAD_ADAPTERS_APART:
+		return GPU_ADAPTERS_APART;
+	case LOAD_ADAPTERS_CHOSEN:
+		return GPU_ADAPTERS_CHOSEN;
+	case LOAD_ADAPTERS_FUSED:
+		return GPU_ADAPTERS_FUSED;
+	}
+	return GPU_ADAPTERS_APART;
+}
+
 static enum status open_gpu(struct loaded *l, const struct load_options *o, struct error *err)
 {
 	const struct gpu_backend_options options = {.attention = GPU_ATTENTION_OWN,
 						    .deterministic = o->deterministic,
 						    .graphs = true,
 						    .few_rows = !o->library_gemm,
+						    .adapters = gpu_adapters_of(o->adapters),
 						    .invariant = o->deterministic};
 	enum status st = gpu_backend_takes(&l->weights.shape, err);
 
@@ -374,7 +388,7 @@ enum status load_open(struct loaded *l, const struct load_options *o, struct err
 	if (st || o->no_tuning || l->back.kind != BACKEND_GPU)
 		return st;
 	return o->deterministic ? load_deterministic_cost(l, &l->deterministic_cost, err)
-				: load_choose(l, LOAD_CHOOSE_S, err);
+				: load_choose(l, (l->model->owners > 1 ? 2 : 1) * LOAD_CHOOSE_S, err);
 }
 
 void load_close(struct loaded *l)

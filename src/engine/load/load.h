@@ -14,6 +14,10 @@
 /* AUTO: a GPU if one is usable, else the CPU; there is a warning if a GPU exists but is not usable. */
 enum load_device { LOAD_AUTO, LOAD_CPU, LOAD_GPU };
 
+/* CHOSEN: by one kernel, if timing at load finds that to be faster. For comparisons: APART, by several
+ * kernels; FUSED, by one kernel where it can. */
+enum load_adapters { LOAD_ADAPTERS_CHOSEN, LOAD_ADAPTERS_APART, LOAD_ADAPTERS_FUSED };
+
 struct load_options {
 	enum load_device device;
 	const char *model; /* folder or GGUF file */
@@ -41,8 +45,9 @@ struct load_options {
 	bool weights_e4m3; /* the layers' matrices in E4M3 with a scale per row, quantized at load (GPU) */
 	bool weights_f32;  /* all weights in F32, also those that the file has in blocks or 16 bits (CPU) */
 	bool library_gemm; /* no GEMMs by assay's own kernels, for comparisons (GPU) */
-	bool penalties;	   /* requests may use penalties */
-	bool no_tuning;	   /* GEMMs run as if nothing had been timed (GPU) */
+	enum load_adapters adapters; /* how GEMMs with several adapters run (GPU) */
+	bool penalties;		     /* requests may use penalties */
+	bool no_tuning;		     /* GEMMs run as if nothing had been timed (GPU) */
 	bool deterministic;
 };
 enum {

@@ -2,6 +2,18 @@
 /* A step: pages for all running requests in their order, then admissions, then rows. */
 #include "engine/schedule/state.h"
 
+/* Prompts go ahead of decode rows: */
+enum {
+	AHEAD_LEAST_SHARE = 32, /* if at least this part of a tile would be decode rows, */
+	AHEAD_MOST_SHARE = 8,	/* and at most this part; */
+	AHEAD_TILES = 2,	/* again in the next step, if more tiles of prompts than this are left, */
+	AHEAD_STEPS = 2,	/* in at most so many steps in a row, */
+	AHEAD_EVERY = 100,	/* and again only once in so many steps on average; */
+	AHEAD_SAVED = 16,	/* at most so many unused ones are saved */
+};
+
+enum rows_kind { ROWS_BOTH, ROWS_PROMPT, ROWS_DECODE };
+
 /* Positions that can be planned now. The last token of a text needs no keys and values. */
 static int32_t rows_left(const struct request *r)
 {
@@ -200,44 +212,94 @@ static int32_t prefill_rows(const struct schedule *s, const struct request *r,
 	return cut_piece(s, r, rows, left, first_piece);
 }
 
-/* Rows of a step that has `decode_rows`, by rows_tile and prefill_steps: tiles of prompt rows beside them. */
-static int32_t rows_shared(const struct schedule *s, int32_t decode_rows)
+/* Rows that running requests could compute now. */
+struct work {
+	int32_t decode_rows;
+	int64_t prompt_rows;  /* of all prompts */
+	int32_t first_prompt; /* rows of the prompt that comes first */
+};
+
+static struct work work_of(const struct schedule *s)
 {
-	const int32_t tile = s->options.rows_tile;
-	const int32_t least = s->options.rows_least;
-	int64_t lacking = 0, rows;
+	struct work w = {0};
 
 	for (int32_t i = 0; i < s->running; i++) {
 		const struct request *r = s->requests + s->order[i];
+		const int32_t rows = r->starved ? 0 : rows_left(r);
 
-		if (!r->starved && !decodes(r))
-			lacking += rows_left(r);
+		if (rows > 0 && decodes(r)) {
+			w.decode_rows++;
+		} else if (rows > 0) {
+			w.first_prompt = w.first_prompt ? w.first_prompt : rows;
+			w.prompt_rows += rows;
+		}
 	}
-	rows = (lacking + s->options.prefill_steps - 1) / s->options.prefill_steps;
+	return w;
+}
+
+/* Rows of a step that has `decode_rows`, by rows_tile and prefill_steps: tiles of prompt rows beside them. */
+static int32_t rows_shared(const struct schedule *s, const struct work *w, int32_t decode_rows)
+{
+	const int32_t tile = s->options.rows_tile;
+	const int32_t least = s->options.rows_least;
+	int64_t rows = (w->prompt_rows + s->options.prefill_steps - 1) / s->options.prefill_steps;
+
 	rows = decode_rows + ((rows < least ? least : rows) + tile - 1) / tile * tile;
 	return rows < s->options.rows_most ? (int32_t)rows : s->options.rows_most;
 }
 
-static void fill(struct schedule *s, struct schedule_plan *plan, int32_t at_once)
+/* The first prompt ends in one tile, and some requests decode, whose rows would need another tile. */
+static bool prompts_go_ahead(const struct schedule *s, const struct work *w)
 {
-	int32_t rows_most = s->options.rows_most;
-	double budget;
-	bool first_piece = true;
+	const int32_t tile = s->options.rows_tile;
 
+	return w->first_prompt <= tile && w->prompt_rows + w->decode_rows > tile &&
+	       w->decode_rows >= tile / AHEAD_LEAST_SHARE && w->decode_rows <= tile / AHEAD_MOST_SHARE;
+}
+
+/* Chooses between prompt rows, decode rows and both, if there are both. docs/explanation/design/engine.md,
+ * "Scheduler", says why. */
+static enum rows_kind choose_kind(struct schedule *s, const struct work *w)
+{
+	const bool both = s->options.rows_tile && w->decode_rows && w->prompt_rows;
+	enum rows_kind kind = ROWS_BOTH;
+
+	if (both && s->ahead)
+		kind = prompts_go_ahead(s, w) &&
+				       w->prompt_rows > AHEAD_TILES * (int64_t)s->options.rows_tile &&
+				       s->ahead < AHEAD_STEPS && s->ahead_credit >= AHEAD_EVERY
+			       ? ROWS_PROMPT
+			       : ROWS_DECODE;
+	else if (both && prompts_go_ahead(s, w))
+		kind = ROWS_PROMPT;
+	if (kind != ROWS_PROMPT) {
+		s->ahead = 0;
+		s->ahead_credit += w->decode_rows && s->ahead_credit < AHEAD_EVERY * AHEAD_SAVED;
+	} else if (s->ahead++) {
+		s->ahead_credit -= AHEAD_EVERY;
+	}
+	return kind;
+}
+
+static void add_decode_rows(struct schedule *s, struct schedule_plan *plan, int32_t at_once)
+{
 	for (int32_t i = 0; i < s->running; i++) {
 		const struct request *r = s->requests + s->order[i];
 
 		if (!r->starved && decodes(r))
 			add_entry(s, plan, s->order[i], 1, at_once);
 	}
-	budget = plan->count ? s->options.budget_ns : s->options.budget_idle_ns;
-	if (plan->count && s->options.rows_tile)
-		rows_most = rows_shared(s, plan->rows);
+}
+
+static void add_prompt_rows(struct schedule *s, struct schedule_plan *plan, double budget, int32_t rows_most)
+{
+	bool first_piece = true;
+
 	for (int32_t i = 0; i < s->running && plan->rows < rows_most; i++) {
 		const struct request *r = s->requests + s->order[i];
 		int32_t rows;
 
-		if (r->starved || r->step == plan->step || rows_left(r) < 1)
+		if (r->starved || r->step == plan->step || rows_left(r) < 1 || decodes(r))
 			continue;
 		rows = prefill_rows(s, r, plan, budget, rows_most, first_piece);
 		if (!rows)
@@ -245,6 +307,21 @@ static void fill(struct schedule *s, struct schedule_plan *plan, int32_t at_once
 		add_entry(s, plan, s->order[i], rows, 1);
 		first_piece = false;
 	}
+}
+
+static void fill(struct schedule *s, struct schedule_plan *plan, int32_t at_once)
+{
+	const struct work w = work_of(s);
+	const enum rows_kind kind = choose_kind(s, &w);
+	int32_t rows_most = s->options.rows_most;
+
+	if (kind != ROWS_PROMPT)
+		add_decode_rows(s, plan, at_once);
+	if (kind == ROWS_DECODE)
+		return;
+	if (w.decode_rows && s->options.rows_tile)
+		rows_most = rows_shared(s, &w, plan->rows);
+	add_prompt_rows(s, plan, w.decode_rows ? s->options.budget_ns : s->options.budget_idle_ns, rows_most);
 }
 
 const struct schedule_plan *schedule_plan(struct schedule *s, uint64_t now, int32_t at_once)

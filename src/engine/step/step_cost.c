@@ -2,6 +2,7 @@
 #include "engine/step/step_cost.h"
 
 static const double recent = 0.1; /* weight of the last step in the average */
+static const double hold_share = 0.5, hold_lead_ns = 1e6;
 static const double factor_least = 1e-2, factor_most = 1e3;
 
 /* Time is that of reading the weights, plus FLOP: 2 per parameter and row, and 4 per head element and pair of
@@ -38,4 +39,11 @@ struct schedule_cost step_cost_now(const struct step_cost *c)
 				      .row_ns = c->base.row_ns * c->factor,
 				      .depth_ns = c->base.depth_ns * c->factor,
 				      .logits_ns = c->base.logits_ns * c->factor};
+}
+
+uint64_t step_cost_hold_ns(const struct step_cost *c, double predicted_ns)
+{
+	const double ns = hold_share * predicted_ns / (c->factor > 1 ? c->factor : 1) - hold_lead_ns;
+
+	return ns > 0 ? (uint64_t)ns : 0;
 }

@@ -374,6 +374,7 @@ static enum status make_preference(struct matmul_plan *p, struct error *err)
 		CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
 	};
 	uint32_t align = p->shape.align_bytes ? p->shape.align_bytes : ALIGN_DEFAULT;
+	const uint32_t whole = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 	uint64_t bytes = p->mm->workspace_bytes;
 	enum status st;
 
@@ -383,6 +384,9 @@ static enum status make_preference(struct matmul_plan *p, struct error *err)
 			     CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes));
 	for (size_t i = 0; !st && i < sizeof(alignment) / sizeof(alignment[0]); i++)
 		st = LT_CALL(p->mm, err, preference_set, p->preference, alignment[i], &align, sizeof(align));
+	if (!st && p->shape.whole_sums)
+		st = LT_CALL(p->mm, err, preference_set, p->preference,
+			     CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &whole, sizeof(whole));
 	return st;
 }
 

@@ -73,9 +73,10 @@ struct matmul_shape {
 	enum matmul_epilogue epilogue;
 	enum matmul_type bias;
 	enum matmul_scale scale_a, scale_b;
-	bool fast_accumulate;  /* FP8: partial sums are not promoted to FP32 during the accumulation */
-	bool accumulate;       /* beta is not zero: C is read */
-	unsigned sm_target;    /* number of SMs to plan for; 0: all */
+	bool fast_accumulate; /* FP8: partial sums are not promoted to FP32 during the accumulation */
+	bool accumulate;      /* beta is not zero: C is read */
+	bool whole_sums;    /* split-K adds its partial sums in the compute type, never rounded to D's type */
+	unsigned sm_target; /* number of SMs to plan for; 0: all */
 	unsigned align_bytes;  /* minimum alignment of A, B, C, D; 0: 256 */
 	unsigned cluster_most; /* maximum blocks per cluster, if the library has such an algorithm; 0: any */
 };

@@ -290,7 +290,9 @@ static enum status offer_turned(struct listing *l, const struct algo_caps *caps,
 		for (size_t i = 0; !st && caps->split && i < sizeof(splits) / sizeof(splits[0]); i++)
 			for (c.reduction = 1; !st && c.reduction <= 4 && goes_on(l); c.reduction *= 2) {
 				c.split = splits[i];
-				if (caps->reductions & c.reduction)
+				if (caps->reductions & c.reduction &&
+				    (!l->p->shape.whole_sums ||
+				     c.reduction == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE))
 					st = offer(l, &caps->algo, &c, err);
 			}
 		return st;

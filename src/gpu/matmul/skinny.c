@@ -4,41 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 #include "gpu/device/tensor_map.h"
-#include "kernel/matmul/skinny.h"
+#include "gpu/matmul/skinny_internal.h"
 
 #define FILE_NAME "skinny"
+#define FILE_NAME_ADAPTERS "skinny_adapters"
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define CHOICE(c, t, s, r)                                                                                   \
 	{                                                                                                    \
 		.cluster = (c), .together = (t), .per_sm = (s), .running = (r)                               \
 	}
 
-enum kind { KIND_BF16, KIND_MIXED, KIND_E4M3, KIND_COUNT };
 static const struct {
 	const char *name;
 	unsigned w_bytes, x_bytes, rows_most;
-} kinds[KIND_COUNT] = {
-	[KIND_BF16] = {"bf16", 2, 2, SKINNY_ROWS_MOST},
-	[KIND_MIXED] = {"mixed", 1, 2, SKINNY_MIXED_ROWS_MOST},
-	[KIND_E4M3] = {"e4m3", 1, 1, SKINNY_ROWS_MOST},
+} kinds[SKINNY_KIND_COUNT] = {
+	[SKINNY_KIND_BF16] = {"bf16", 2, 2, SKINNY_ROWS_MOST},
+	[SKINNY_KIND_MIXED] = {"mixed", 1, 2, SKINNY_MIXED_ROWS_MOST},
+	[SKINNY_KIND_E4M3] = {"e4m3", 1, 1, SKINNY_ROWS_MOST},
 };
 #define X(size, ...) size,
 static const unsigned sizes[] = {SKINNY_SIZES(X, 0)};
 #undef X
-
-/* Clusters of a shape that fit on the device; asked for once. */
-struct resident {
-	struct gpu_kernel *kernel;
-	unsigned cluster, shared_bytes, count;
-};
-
-struct skinny {
-	struct gpu_device *device;
-	struct gpu_kernel *kernel[KIND_COUNT][COUNT(sizes)], *quantize;
-	struct resident resident[256];
-	unsigned residents;
-	unsigned sms, shared_most;
-};
+static_assert(COUNT(sizes) == SKINNY_SIZE_COUNT, "one kernel for each size");
 
 enum status skinny_open(struct skinny **out, struct gpu_device *d, struct error *err)
 {
@@ -67,18 +54,20 @@ enum status skinny_open(struct skinny **out, struct gpu_device *d, struct error 
 
 void skinny_close(struct skinny **s)
 {
+	if (*s)
+		gpu_free((*s)->device, &(*s)->state);
 	free(*s);
 	*s = NULL;
 }
 
-static enum kind kind_of(const struct skinny_problem *p)
+enum skinny_kind skinny_kind_of(const struct skinny_problem *p)
 {
-	return !p->w_scale ? KIND_BF16 : p->x_scale ? KIND_E4M3 : KIND_MIXED;
+	return !p->w_scale ? SKINNY_KIND_BF16 : p->x_scale ? SKINNY_KIND_E4M3 : SKINNY_KIND_MIXED;
 }
 
 static bool are_aligned(const struct skinny_problem *p)
 {
-	const enum kind kind = kind_of(p);
+	const enum skinny_kind kind = skinny_kind_of(p);
 
 	return !((p->w | p->x | p->w_scale) % 16 || (p->y | p->bias | p->residual) % 8 || p->x_scale % 4 ||
 		 p->row_w * kinds[kind].w_bytes % 16 || p->row_x * kinds[kind].x_bytes % 16 || p->row_y % 4 ||
@@ -87,17 +76,17 @@ static bool are_aligned(const struct skinny_problem *p)
 
 enum status skinny_check(const struct skinny_problem *p, struct error *err)
 {
-	const enum kind kind = kind_of(p);
+	const enum skinny_kind kind = skinny_kind_of(p);
 
 	if (!p->rows || p->rows > kinds[kind].rows_most)
 		return error_set(err, STATUS_UNSUPPORTED, "a GEMM of kind %s has 1 to %u rows, not %u",
 				 kinds[kind].name, kinds[kind].rows_most, p->rows);
-	if (!p->outputs || p->outputs % 8 || !p->k || p->k % (kind == KIND_BF16 ? 8 : 16))
+	if (!p->outputs || p->outputs % 8 || !p->k || p->k % (kind == SKINNY_KIND_BF16 ? 8 : 16))
 		return error_set(
 			err, STATUS_UNSUPPORTED,
 			"a GEMM of kind %s has a multiple of 8 outputs and of %d elements along k, not "
 			"%u and %u",
-			kinds[kind].name, kind == KIND_BF16 ? 8 : 16, p->outputs, p->k);
+			kinds[kind].name, kind == SKINNY_KIND_BF16 ? 8 : 16, p->outputs, p->k);
 	if (p->swiglu && (p->bias || p->residual))
 		return error_set(err, STATUS_UNSUPPORTED, "a GEMM with SwiGLU has neither bias nor residual");
 	if (p->x_scale && !p->w_scale)
@@ -118,13 +107,13 @@ static unsigned size_index(uint32_t rows)
 	return i;
 }
 
-static unsigned boxes_of(enum kind kind)
+static unsigned boxes_of(enum skinny_kind kind)
 {
 	return kinds[kind].x_bytes / kinds[kind].w_bytes;
 }
 
 /* As many stages as fit if `per_sm` blocks share an SM; each block costs 1 KiB more. */
-static unsigned stages_of(const struct skinny *s, enum kind kind, unsigned size, unsigned per_sm)
+static unsigned stages_of(const struct skinny *s, enum skinny_kind kind, unsigned size, unsigned per_sm)
 {
 	const unsigned room = (s->shared_most + 1024) / per_sm - 1024;
 	unsigned stages = 0;
@@ -135,7 +124,7 @@ static unsigned stages_of(const struct skinny *s, enum kind kind, unsigned size,
 }
 
 /* In the ring, a tile's sums of all rows are exchanged. */
-static bool sums_fit(enum kind kind, unsigned size, unsigned stages)
+static bool sums_fit(enum skinny_kind kind, unsigned size, unsigned stages)
 {
 	return stages >= 2 && stages * SKINNY_STAGE(size, boxes_of(kind)) >= 4 * SKINNY_TURN * size;
 }
@@ -149,21 +138,22 @@ static uint32_t tiles_of(const struct skinny_problem *p)
 
 static uint32_t steps_of(const struct skinny_problem *p)
 {
-	const uint32_t elements = SKINNY_BOX_BYTES / kinds[kind_of(p)].w_bytes;
+	const uint32_t elements = SKINNY_BOX_BYTES / kinds[skinny_kind_of(p)].w_bytes;
 
 	return (p->k + elements - 1) / elements;
 }
 
-static enum status kernel_of(struct skinny *s, enum kind kind, unsigned index, struct gpu_kernel **out,
-			     struct error *err)
+static enum status kernel_of(struct skinny *s, enum skinny_kind kind, unsigned index, bool adapters,
+			     struct gpu_kernel **out, struct error *err)
 {
-	struct gpu_kernel **k = &s->kernel[kind][index];
+	const char *file = adapters ? FILE_NAME_ADAPTERS : FILE_NAME;
+	struct gpu_kernel **k = &s->kernel[adapters][kind][index];
 	enum status st = STATUS_OK;
-	char entry[32];
+	char entry[40];
 
 	if (!*k) {
-		snprintf(entry, sizeof(entry), "skinny_%s_n%u", kinds[kind].name, sizes[index]);
-		st = gpu_kernel(s->device, k, FILE_NAME, entry, err);
+		snprintf(entry, sizeof(entry), "%s_%s_n%u", file, kinds[kind].name, sizes[index]);
+		st = gpu_kernel(s->device, k, file, entry, err);
 	}
 	*out = *k;
 	return st;
@@ -189,8 +179,8 @@ static enum status clusters_of(struct skinny *s, struct gpu_kernel *k, const str
 	return st;
 }
 
-static enum status make_maps(struct skinny *s, const struct skinny_problem *p, enum kind kind, unsigned size,
-			     bool short_fetch, struct skinny_args *a, struct error *err)
+static enum status make_maps(struct skinny *s, const struct skinny_problem *p, enum skinny_kind kind,
+			     unsigned size, bool short_fetch, struct skinny_args *a, struct error *err)
 {
 	const uint32_t w_rows = p->swiglu ? 2 * p->outputs : p->outputs;
 	const struct gpu_tensor w = {
@@ -242,12 +232,17 @@ static bool is_choice(const struct skinny_choice *c)
 	       c->running <= c->per_sm;
 }
 
-enum status skinny_enqueue(struct skinny *s, const struct skinny_problem *p, const struct skinny_choice *c,
-			   bool overlap, struct gpu_stream *stream, struct error *err)
+enum status skinny_prepare(struct skinny *s, const struct skinny_problem *p, const struct skinny_choice *c,
+			   bool adapters, struct skinny_args *a, struct skinny_launch *out, struct error *err)
 {
-	const enum kind kind = kind_of(p);
-	struct gpu_cluster_launch l = {.threads = SKINNY_THREADS, .cluster = c->cluster, .overlap = overlap};
-	struct skinny_args a = {
+	const enum skinny_kind kind = skinny_kind_of(p);
+	struct gpu_cluster_launch *l = &out->launch;
+	enum status st = skinny_check(p, err);
+	unsigned index, resident;
+
+	if (st)
+		return st;
+	*a = (struct skinny_args){
 		.y = p->y,
 		.residual = p->residual,
 		.bias = p->bias,
@@ -257,40 +252,54 @@ enum status skinny_enqueue(struct skinny *s, const struct skinny_problem *p, con
 		.row_residual = (int64_t)p->row_residual,
 		.rows = p->rows,
 		.outputs = p->outputs,
+		.steps = steps_of(p),
 		.second = p->swiglu ? p->outputs : SKINNY_GROUP,
 		.tile_steps = p->swiglu ? SKINNY_GROUP : SKINNY_TILE,
 		.swiglu = p->swiglu,
 		.w_priority = c->keep ? SKINNY_KEEP : SKINNY_EVICT_FIRST,
 	};
-	struct gpu_kernel *kernel;
-	unsigned index, resident;
-	enum status st = skinny_check(p, err);
-
-	if (st)
-		return st;
+	*l = (struct gpu_cluster_launch){.threads = SKINNY_THREADS, .cluster = c->cluster};
 	index = size_index(p->rows);
-	a.steps = steps_of(p);
-	a.stages = is_choice(c) ? stages_of(s, kind, sizes[index], c->per_sm) : 0;
-	if (!sums_fit(kind, sizes[index], a.stages))
+	out->size = sizes[index];
+	a->stages = is_choice(c) ? stages_of(s, kind, out->size, c->per_sm) : 0;
+	if (!sums_fit(kind, out->size, a->stages))
 		return error_set(
 			err, STATUS_UNSUPPORTED,
 			"clusters of %u blocks, %u tiles at once and %u blocks per SM are no choice for a "
 			"GEMM of %u rows",
 			c->cluster, c->together, c->per_sm, p->rows);
-	l.shared_bytes = SKINNY_SHARED(sizes[index], boxes_of(kind), a.stages);
-	st = kernel_of(s, kind, index, &kernel, err);
+	l->shared_bytes = SKINNY_SHARED(out->size, boxes_of(kind), a->stages);
+	st = kernel_of(s, kind, index, adapters, &out->kernel, err);
 	if (!st)
-		st = clusters_of(s, kernel, &l, &resident, err);
+		st = clusters_of(s, out->kernel, l, &resident, err);
 	if (!st)
-		st = make_maps(s, p, kind, sizes[index], c->short_fetch, &a, err);
+		st = make_maps(s, p, kind, out->size, c->short_fetch, a, err);
 	if (st)
 		return st;
 	resident = resident * c->running / c->per_sm;
-	if (!resident)
-		resident = 1;
-	divide(s, p, c, resident, &a);
-	l.blocks = c->cluster * (resident < a.units ? resident : a.units);
-	return gpu_launch_clusters(kernel, stream, &l, &a, err);
+	out->resident = resident ? resident : 1;
+	divide(s, p, c, out->resident, a);
+	return STATUS_OK;
+}
+
+enum status skinny_launch(const struct skinny_launch *l, uint32_t units, bool overlap, const void *args,
+			  struct gpu_stream *stream, struct error *err)
+{
+	struct gpu_cluster_launch launch = l->launch;
+
+	launch.blocks = launch.cluster * (l->resident < units ? l->resident : units);
+	launch.overlap = overlap;
+	return gpu_launch_clusters(l->kernel, stream, &launch, args, err);
+}
+
+enum status skinny_enqueue(struct skinny *s, const struct skinny_problem *p, const struct skinny_choice *c,
+			   bool overlap, struct gpu_stream *stream, struct error *err)
+{
+	struct skinny_launch l;
+	struct skinny_args a;
+	enum status st = skinny_prepare(s, p, c, false, &a, &l, err);
+
+	return st ? st : skinny_launch(&l, a.units, overlap, &a, stream, err);
 }
 
 /* Whether blocks of k's parts get enough steps to fill a ring, which a split should leave. */
@@ -310,7 +319,7 @@ unsigned skinny_choices(const struct skinny *s, const struct skinny_problem *p,
 		CHOICE(8, 1, 2, 1), CHOICE(8, 2, 2, 1), CHOICE(8, 4, 1, 1), CHOICE(2, 2, 2, 2),
 		CHOICE(2, 2, 1, 1), CHOICE(4, 4, 2, 2), CHOICE(4, 4, 1, 1), CHOICE(1, 1, 2, 1),
 	};
-	const enum kind kind = kind_of(p);
+	const enum skinny_kind kind = skinny_kind_of(p);
 	const unsigned size = sizes[size_index(p->rows)];
 	unsigned count = 0;
 

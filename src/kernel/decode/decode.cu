@@ -51,7 +51,7 @@ ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_attend(const __grid_const
 	(void)attend(&a, &s);
 }
 
-static __device__ uint32_t load_acquire(const uint32_t *p)
+static __device__ uint32_t read_counter(const uint32_t *p)
 {
 #ifndef EMULATED
 	uint32_t v;
@@ -80,7 +80,7 @@ static __device__ void grid_barrier(uint32_t *counter, uint32_t *passed)
 	__syncthreads();
 	if (threadIdx.x == 0) {
 		add_release(counter);
-		for (uint32_t polls = 0; (int32_t)(load_acquire(counter) - target) < 0; polls++)
+		for (uint32_t polls = 0; (int32_t)(read_counter(counter) - target) < 0; polls++)
 			if (polls == BARRIER_POLLS)
 				__trap();
 	}

@@ -4,7 +4,8 @@
  *
  * Each warp takes every PAGED_WARPSth tile of a unit's keys, with its own ring of tiles in shared memory, so
  * no barrier is needed within a unit. The ring goes on into the next units, so the memory stays busy while a
- * unit's results are joined. Scores are computed transposed, keys x columns, because a product is 16 keys x 8
+ * unit's results are joined. In attend_late the warps go on too: a unit's results are joined
+ * when the next unit's are there, and its queries were requested during the unit before. Scores are computed transposed, keys x columns, because a product is 16 keys x 8
  * columns. One row of seven query heads almost fills these. Of each eight columns a thread has the scores of
  * keys lane / 4 and lane / 4 + 8 for columns 2 (lane % 4) and 2 (lane % 4) + 1.
  *
@@ -165,9 +166,9 @@ static __device__ __forceinline__ uint32_t query_operand(uint32_t word, const bo
 	return E4M3 ? pack_f16(__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u)) : word;
 }
 
-/* Eight columns of queries as operands; columns beyond the unit's are zeros. */
-static __device__ __forceinline__ void queries_load(const struct paged_attention_args *a, const struct paged_unit *u, uint32_t *q,
-						    const int D, const bool E4M3)
+/* Eight columns of queries, as they are in memory; columns beyond the unit's are zeros. */
+static __device__ __forceinline__ void queries_fetch(const struct paged_attention_args *a, const struct paged_unit *u, uint32_t *q,
+						     const int D, const bool E4M3)
 {
 	const uint32_t lane = threadIdx.x % 32;
 	const bool there = lane / 4 < u->cols;
@@ -175,7 +176,22 @@ static __device__ __forceinline__ void queries_load(const struct paged_attention
 
 #pragma unroll
 	for (int i = 0; i < D / 8; i++)
-		q[i] = there ? query_operand(from[query_word((uint32_t)i / 2, (uint32_t)i % 2, lane % 4, E4M3)], E4M3) : 0;
+		q[i] = there ? from[query_word((uint32_t)i / 2, (uint32_t)i % 2, lane % 4, E4M3)] : 0;
+}
+
+static __device__ __forceinline__ void queries_become(uint32_t *q, const uint32_t *words, const int D, const bool E4M3)
+{
+#pragma unroll
+	for (int i = 0; i < D / 8; i++)
+		q[i] = query_operand(words[i], E4M3);
+}
+
+/* Eight columns of queries as operands. */
+static __device__ __forceinline__ void queries_load(const struct paged_attention_args *a, const struct paged_unit *u, uint32_t *q,
+						    const int D, const bool E4M3)
+{
+	queries_fetch(a, u, q, D, E4M3);
+	queries_become(q, q, D, E4M3);
 }
 
 /* Copies all columns of queries to shared memory, in the order that makes matrix4 return operands. */
@@ -611,14 +627,8 @@ static __device__ __forceinline__ void part_arrive(const struct paged_attention_
 
 /* -- units -- */
 
-/* The warp's tiles of one split. */
-static __device__ __forceinline__ void split_run(const struct paged_attention_args *a, struct ring *r, const struct paged_unit *u,
-						 struct columns *c, int32_t begin, int32_t end, uint32_t join, const uint32_t *q,
-						 const int D, const bool E4M3, const int TILES)
+static __device__ __forceinline__ void columns_clear(struct columns *c, float (*o)[PAGED_COL_TILES][4], const int D, const int TILES)
 {
-	const uint32_t tiles = (uint32_t)(end - begin + PAGED_TILE - 1) / PAGED_TILE;
-	float o[PAGED_D / 16][PAGED_COL_TILES][4];
-
 #pragma unroll
 	for (int i = 0; i < TILES; i++) {
 		c->top[i][0] = c->top[i][1] = -INFINITY;
@@ -629,6 +639,24 @@ static __device__ __forceinline__ void split_run(const struct paged_attention_ar
 			for (int e = 0; e < 4; e++)
 				o[d][i][e] = 0;
 	}
+}
+
+/* Warps that have a tile of these keys. */
+static __device__ __forceinline__ uint32_t warps_of(int32_t begin, int32_t end)
+{
+	const uint32_t tiles = (uint32_t)(end - begin + PAGED_TILE - 1) / PAGED_TILE;
+
+	return tiles < PAGED_WARPS ? tiles : PAGED_WARPS;
+}
+
+/* The warp's tiles of one split. */
+static __device__ __forceinline__ void split_run(const struct paged_attention_args *a, struct ring *r, const struct paged_unit *u,
+						 struct columns *c, int32_t begin, int32_t end, uint32_t join, const uint32_t *q,
+						 const int D, const bool E4M3, const int TILES)
+{
+	float o[PAGED_D / 16][PAGED_COL_TILES][4];
+
+	columns_clear(c, o, D, TILES);
 #pragma unroll 1
 	for (int32_t key = begin + (int32_t)(threadIdx.x / 32) * PAGED_TILE; key < end; key += PAGED_WARPS * PAGED_TILE)
 		tile_take(a, r, c, key, q, join, o, D, E4M3, TILES);
@@ -639,8 +667,7 @@ static __device__ __forceinline__ void split_run(const struct paged_attention_ar
 		warp_put(join, c, o, n, D, E4M3);
 		__syncthreads();
 		if ((uint32_t)n * 8 < u->cols)
-			split_join(a, u, join, tiles < PAGED_WARPS ? tiles : PAGED_WARPS, (uint32_t)n, begin == u->begin,
-				   end == u->end, D);
+			split_join(a, u, join, warps_of(begin, end), (uint32_t)n, begin == u->begin, end == u->end, D);
 		__syncthreads();
 	}
 }
@@ -665,23 +692,42 @@ static __device__ __forceinline__ void unit_run(const struct paged_attention_arg
 	}
 }
 
+/* -- blocks -- */
+
+/* The block's ring before its first unit. */
+static __device__ __forceinline__ struct ring ring_of_block(const struct paged_attention_args *a, uint32_t slot)
+{
+	const struct ring r = {threadIdx.x / 32 * a->depth * slot, slot, a->depth, 0, 0, a->block[blockIdx.x],
+			       a->block[blockIdx.x + 1], 0, 0, 0, 0, 0, 0, 0};
+
+	return r;
+}
+
+/* A copy of lists on the stream separates steps. So lists and the keys of earlier steps are older than the grid ahead;
+ * the step's own keys and queries are not. Requests older tiles and returns their number. */
+static __device__ __forceinline__ uint32_t ring_fill_older(const struct paged_attention_args *a, struct ring *r, const struct paged_unit *u,
+							   const int D, const bool E4M3)
+{
+	uint32_t filled = 0;
+
+	if (!ring_enter(a, r, u))
+		ring_open(a, r);
+	for (; filled < a->depth && ring_is_older(r); filled++)
+		ring_fill(a, r, D, E4M3);
+	return filled;
+}
+
 static __device__ __forceinline__ void attend(const struct paged_attention_args *a, const int D, const bool E4M3)
 {
 	const uint32_t slot = paged_slot_bytes((uint32_t)D, E4M3 ? 1 : 2), join = PAGED_WARPS * a->depth * slot;
 	struct paged_unit u = a->first[blockIdx.x]; /* does not wait for the unit's number */
-	struct ring r = {threadIdx.x / 32 * a->depth * slot, slot, a->depth, 0, 0, a->block[blockIdx.x],
-			 a->block[blockIdx.x + 1], 0, 0, 0, 0, 0, 0, 0};
-	uint32_t unit = r.unit, filled = 0;
+	struct ring r = ring_of_block(a, slot);
+	uint32_t unit = r.unit, filled;
 
 	if (shared_address(0) % 256)
 		__trap(); /* piece_at */
 	grid_release();
-	if (!ring_enter(a, &r, &u))
-		ring_open(a, &r);
-	/* A copy of lists on the stream separates steps. So lists and the keys of earlier steps are older than the grid
-	 * ahead; the step's own keys and queries are not. */
-	for (; filled < a->depth && ring_is_older(&r); filled++)
-		ring_fill(a, &r, D, E4M3);
+	filled = ring_fill_older(a, &r, &u, D, E4M3);
 	grid_wait();
 	for (; filled < a->depth; filled++)
 		ring_fill(a, &r, D, E4M3);
@@ -697,6 +743,126 @@ static __device__ __forceinline__ void attend(const struct paged_attention_args 
 		if (++unit < r.units)
 			u = a->unit[unit];
 	}
+	copy_wait(0);
+}
+
+/* -- units whose results are joined late -- */
+
+/* The warps' results of the block's unit number n are in area n % 2 of shared memory. A phase of the area's barrier `put`
+ * ends when all warps have put their results there, and one of `free` when all have read them. So a warp is at most one
+ * unit ahead of another one. */
+struct late {
+	uint32_t join, barriers; /* first area; address of the barriers put, put, free, free */
+	uint32_t count;		 /* units whose results this warp has put */
+	bool waits;		 /* the last one of them is not joined yet: */
+	struct paged_unit unit;
+};
+
+static __device__ __forceinline__ void late_init(uint32_t barriers)
+{
+	if (threadIdx.x < 4)
+		phase_init(barriers + 8 * threadIdx.x, PAGED_WARPS);
+	__syncthreads();
+}
+
+static __device__ __forceinline__ uint32_t late_area(const struct late *l, uint32_t n, const int D)
+{
+	return l->join + n % 2 * paged_join_bytes((uint32_t)D);
+}
+
+/* The whole warp has done what the barrier is about. */
+static __device__ __forceinline__ void late_arrive(uint32_t barrier)
+{
+	__syncwarp();
+	if (threadIdx.x % 32 == 0)
+		phase_arrive(barrier);
+}
+
+/* Joins the results that wait. */
+static __device__ __forceinline__ void late_join(const struct paged_attention_args *a, struct late *l, const int D)
+{
+	const uint32_t n = l->count - 1, barrier = l->barriers + 8 * (n % 2);
+
+	if (!l->waits)
+		return;
+	phase_wait(barrier, n / 2 % 2);
+	split_join(a, &l->unit, late_area(l, n, D), warps_of(l->unit.begin, l->unit.end), 0, true, true, D);
+	late_arrive(barrier + 2 * 8);
+	l->waits = false;
+}
+
+/* Puts the warp's results of a unit, then joins those of the unit before. */
+static __device__ __forceinline__ void late_put(const struct paged_attention_args *a, struct late *l, const struct paged_unit *u,
+						const struct columns *c, float (*o)[PAGED_COL_TILES][4], const int D, const bool E4M3)
+{
+	const uint32_t n = l->count, barrier = l->barriers + 8 * (n % 2);
+
+	phase_wait(barrier + 2 * 8, n / 2 % 2 ^ 1); /* the area's last results are read; at first it does not wait */
+	warp_put(late_area(l, n, D), c, o, 0, D, E4M3);
+	late_arrive(barrier);
+	late_join(a, l, D);
+	l->count = n + 1;
+	l->waits = true;
+	l->unit = *u;
+}
+
+/* Processes a unit. `words` has its queries, and afterwards those of the next unit, if there is one. */
+static __device__ __forceinline__ void unit_run_late(const struct paged_attention_args *a, struct ring *r, const struct paged_unit *u,
+						     const struct paged_unit *next, bool is_last, uint32_t *words, struct late *l,
+						     const int D, const bool E4M3)
+{
+	struct columns c;
+	float o[PAGED_D / 16][PAGED_COL_TILES][4];
+	uint32_t q[PAGED_D / 8];
+	bool fetched = is_last;
+
+	c.position = u->position + (int32_t)(u->col / a->group);
+	c.first = u->col % a->group;
+	queries_become(q, words, D, E4M3);
+	columns_clear(&c, o, D, 1);
+#pragma unroll 1
+	for (int32_t key = u->begin + (int32_t)(threadIdx.x / 32) * PAGED_TILE; key < u->end; key += PAGED_WARPS * PAGED_TILE) {
+		tile_take(a, r, &c, key, q, 0, o, D, E4M3, 1);
+		if (!fetched)
+			queries_fetch(a, next, words, D, E4M3);
+		fetched = true;
+	}
+	if (!fetched)
+		queries_fetch(a, next, words, D, E4M3);
+	late_put(a, l, u, &c, o, D, E4M3);
+}
+
+static __device__ __forceinline__ void attend_late(const struct paged_attention_args *a, const int D, const bool E4M3)
+{
+	const uint32_t slot = paged_slot_bytes((uint32_t)D, E4M3 ? 1 : 2), join = PAGED_WARPS * a->depth * slot;
+	struct paged_unit u = a->first[blockIdx.x], next = u;
+	struct ring r = ring_of_block(a, slot);
+	struct late l = {join, shared_address(join + 2 * paged_join_bytes((uint32_t)D)), 0, false, u};
+	uint32_t words[PAGED_D / 8], unit = r.unit, filled;
+
+	if (shared_address(0) % 256)
+		__trap(); /* piece_at */
+	grid_release();
+	filled = ring_fill_older(a, &r, &u, D, E4M3);
+	late_init(l.barriers);
+	grid_wait();
+	if (unit < r.units)
+		queries_fetch(a, &u, words, D, E4M3);
+	for (; filled < a->depth; filled++)
+		ring_fill(a, &r, D, E4M3);
+	for (; unit < r.units; unit++) {
+		const bool is_last = unit + 1 == r.units;
+
+		if (!is_last)
+			next = a->unit[unit + 1];
+		unit_run_late(a, &r, &u, &next, is_last, words, &l, D, E4M3);
+		if (u.parts > 1) {
+			late_join(a, &l, D);
+			part_arrive(a, unit, u.place, u.parts, join, D);
+		}
+		u = next;
+	}
+	late_join(a, &l, D);
 	copy_wait(0);
 }
 #endif

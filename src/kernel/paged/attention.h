@@ -55,7 +55,13 @@ static_assert(sizeof(struct paged_unit) == 48, "layout shared with nvcc");
 /* Floats of a partial result: unnormalized sums of values, largest exponents and sums of exponentials. */
 #define PAGED_PARTIAL(head_dim) (PAGED_COLS * ((head_dim) + 2))
 
-/* Entries paged_bf16_dD and paged_e4m3_dD with D = 64 or 128, by the type of the cache. Q and O are BF16. */
+/*
+ * Entries paged_bf16_dD and paged_e4m3_dD with D = 64 or 128, by the type of the cache. Q and O are BF16.
+ *
+ * The same with _late at the end are for steps in which units have up to eight columns and the split is
+ * PAGED_WHOLE. A unit's results are joined there when the warps have processed the next unit. O has the same
+ * bits. These entries need paged_shared_late(..) bytes of shared memory.
+ */
 struct paged_attention_args {
 	DEVICE_PTR(const uint16_t) q; /* [rows, heads * D] */
 	DEVICE_PTR(uint16_t) o;
@@ -107,5 +113,11 @@ static PAGED_BOTH inline uint32_t paged_depth(uint32_t head_dim, uint32_t elemen
 static PAGED_BOTH inline uint32_t paged_shared(uint32_t head_dim, uint32_t element_bytes, uint32_t depth)
 {
 	return PAGED_WARPS * depth * paged_slot_bytes(head_dim, element_bytes) + paged_join_bytes(head_dim);
+}
+
+/* The same for the entries with _late: results of two units, and two barriers for each. */
+static PAGED_BOTH inline uint32_t paged_shared_late(uint32_t head_dim, uint32_t element_bytes, uint32_t depth)
+{
+	return paged_shared(head_dim, element_bytes, depth) + paged_join_bytes(head_dim) + 4 * 8;
 }
 #endif

@@ -9,7 +9,18 @@
 		attend(&a, D, E4M3);                                                                         \
 	}
 
+#define PAGED_LATE_ENTRY(NAME, D, E4M3)                                                                      \
+	ENTRY void __launch_bounds__(PAGED_THREADS, 1)                                                       \
+		paged_##NAME##_d##D##_late(const __grid_constant__ struct paged_attention_args a)            \
+	{                                                                                                    \
+		attend_late(&a, D, E4M3);                                                                    \
+	}
+
 PAGED_ENTRY(bf16, 64, false)
 PAGED_ENTRY(bf16, 128, false)
 PAGED_ENTRY(e4m3, 64, true)
 PAGED_ENTRY(e4m3, 128, true)
+PAGED_LATE_ENTRY(bf16, 64, false)
+PAGED_LATE_ENTRY(bf16, 128, false)
+PAGED_LATE_ENTRY(e4m3, 64, true)
+PAGED_LATE_ENTRY(e4m3, 128, true)

@@ -76,6 +76,37 @@ static __device__ __forceinline__ void copy_wait(uint32_t later)
 	}
 }
 
+/* A barrier of 8 bytes in shared memory: a phase ends when `arrivals` threads have arrived. */
+static __device__ __forceinline__ void phase_init(uint32_t at, uint32_t arrivals)
+{
+	asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at), "r"(arrivals) : "memory");
+}
+
+/* Who waits for the phase sees what this thread wrote before. */
+static __device__ __forceinline__ void phase_arrive(uint32_t at)
+{
+	asm volatile("{\n\t.reg .b64 state;\n\tmbarrier.arrive.shared.b64 state, [%0];\n\t}" ::"r"(at) : "memory");
+}
+
+/* Waits for the end of the present phase if its number has this parity, and else not at all. */
+static __device__ __forceinline__ void phase_wait(uint32_t at, uint32_t parity)
+{
+	uint32_t done = 0;
+
+	while (!done)
+#if __CUDA_ARCH__ >= 900
+		asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}"
+			     : "=r"(done)
+			     : "r"(at), "r"(parity)
+			     : "memory");
+#else
+		asm volatile("{\n\t.reg .pred p;\n\tmbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}"
+			     : "=r"(done)
+			     : "r"(at), "r"(parity)
+			     : "memory");
+#endif
+}
+
 /* Four 8 x 8 matrices. Lane l gives the address of row l % 8 of matrix l / 8, and gets from each the elements
  * 2 (l % 4) and the next one of row l / 4. */
 static __device__ __forceinline__ void matrix4(uint32_t *r, uint32_t at)

@@ -84,6 +84,19 @@ static __device__ __forceinline__ uint32_t to_e4m3(float f)
 	return sign | ((bits >> 20) - (120u << 3));
 }
 
+/* Two numbers, the first one in the low byte. The sign of a NaN may differ from to_e4m3's. */
+static __device__ __forceinline__ uint32_t to_e4m3_pair(float low, float high)
+{
+#if !defined(EMULATED) && __CUDA_ARCH__ >= 890
+	uint16_t v;
+
+	asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(v) : "f"(high), "f"(low));
+	return v;
+#else
+	return to_e4m3(low) | to_e4m3(high) << 8;
+#endif
+}
+
 /* Eight numbers of BF16 from p on, of which `left` exist; the others are 0. */
 static __device__ __forceinline__ uint4 load8(const uint16_t *p, int64_t left, int wide)
 {

@@ -156,15 +156,61 @@ ENTRY void __launch_bounds__(STEP_THREADS) step_swiglu(const __grid_constant__ s
 
 #define FFN_KEEP (STEP_FFN_MAX / 8 / STEP_FFN_THREADS) /* vectors of a row per thread */
 
+/* -- rows whose numbers are all requested at once -- */
+
+/* A thread's `count` vectors of a row; beyond its end zeros. */
+static __device__ __forceinline__ void load_row(uint4 *q, const uint16_t *row, int64_t cols, int wide, const int count)
+{
+	if (wide && cols % 8 == 0) {
+#pragma unroll
+		for (int i = 0; i < count; i++) {
+			const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8;
+
+			q[i] = col < cols ? *(const uint4 *)(row + col) : make_uint4(0, 0, 0, 0);
+		}
+		return;
+	}
+#pragma unroll
+	for (int i = 0; i < count; i++) {
+		const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8;
+
+		q[i] = load8(row + col, cols - col, wide);
+	}
+}
+
+/* The thread's vectors of a row of BF16 to E4M3. `most`: the largest magnitude of those of the thread. */
+static __device__ __forceinline__ void store_row_e4m3(const uint4 *q, float most, uint8_t *row, int64_t cols, int wide, float *scale,
+						      const int count)
+{
+	const float by = e4m3_factor(block_largest(most, (float *)shared), scale);
+
+#pragma unroll
+	for (int i = 0; i < count; i++) {
+		const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8;
+		float v[8];
+
+		if (col >= cols)
+			continue;
+		unpack8(v, q[i]);
+		if (wide)
+			*(uint2 *)(row + col) = make_uint2(to_e4m3_pair(v[0] * by, v[1] * by) | to_e4m3_pair(v[2] * by, v[3] * by) << 16,
+							   to_e4m3_pair(v[4] * by, v[5] * by) | to_e4m3_pair(v[6] * by, v[7] * by) << 16);
+		else
+			store_e4m3(v, row + col, cols - col, by);
+	}
+}
+
 ENTRY void __launch_bounds__(STEP_FFN_THREADS, 1) step_swiglu_e4m3(const __grid_constant__ struct step_swiglu_args a)
 {
 	const uint16_t *gate = a.gate_up + blockIdx.x * a.ld_gate_up;
-	const int wide = wide16(a.gate_up, a.ld_gate_up * 2);
-	uint4 kept[FFN_KEEP];
-	float most = 0, by;
+	const int wide = wide16(a.gate_up, a.ld_gate_up * 2), wide_h = wide16(a.h, a.ld_h * 2);
+	uint4 kept[FFN_KEEP], up[FFN_KEEP];
+	float most = 0;
 
 	let_next_begin();
 	wait_for_earlier();
+	load_row(kept, gate, a.ffn, wide, FFN_KEEP);
+	load_row(up, gate + a.ffn, a.ffn, wide && a.ffn % 8 == 0, FFN_KEEP);
 #pragma unroll
 	for (int i = 0; i < FFN_KEEP; i++) {
 		const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8, left = a.ffn - col;
@@ -172,27 +218,43 @@ ENTRY void __launch_bounds__(STEP_FFN_THREADS, 1) step_swiglu_e4m3(const __grid_
 
 		if (left <= 0)
 			continue;
-		unpack8(g, load8(gate + col, left, wide));
-		unpack8(u, load8(gate + a.ffn + col, left, wide && a.ffn % 8 == 0));
+		unpack8(g, kept[i]);
+		unpack8(u, up[i]);
 #pragma unroll
 		for (int j = 0; j < 8; j++)
 			g[j] = silu(g[j]) * u[j];
 		kept[i] = pack8(g);
-		store8(a.h + blockIdx.x * a.ld_h + col, kept[i], left, wide16(a.h, a.ld_h * 2));
+		store8(a.h + blockIdx.x * a.ld_h + col, kept[i], left, wide_h);
 		unpack8(g, kept[i]);
 		most = largest8(g, most);
 	}
-	by = e4m3_factor(block_largest(most, (float *)shared), a.scale + blockIdx.x);
+	store_row_e4m3(kept, most, a.h_e4m3 + blockIdx.x * a.ld_e4m3, a.ffn,
+		       ((uint64_t)a.h_e4m3 | (uint64_t)a.ld_e4m3 | a.ffn) % 8 == 0, a.scale + blockIdx.x, FFN_KEEP);
+}
+
+#define QUANTIZE_KEEP (STEP_QUANTIZE_MAX / 8 / STEP_QUANTIZE_THREADS) /* vectors of a row per thread */
+
+ENTRY void __launch_bounds__(STEP_QUANTIZE_THREADS, 2) step_quantize(const __grid_constant__ struct step_quantize_args a)
+{
+	uint4 kept[QUANTIZE_KEEP];
+	float most = 0;
+
+	let_next_begin();
+	wait_for_earlier();
 #pragma unroll
-	for (int i = 0; i < FFN_KEEP; i++) {
-		const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8;
+	for (int i = 0; i < QUANTIZE_KEEP; i++) {
+		const uint32_t col = (i * blockDim.x + threadIdx.x) * 8;
+
+		kept[i] = col < a.cols ? *(const uint4 *)(a.x + blockIdx.x * a.ld_x + col) : make_uint4(0, 0, 0, 0);
+	}
+#pragma unroll
+	for (int i = 0; i < QUANTIZE_KEEP; i++) {
 		float v[8];
 
-		if (col >= a.ffn)
-			continue;
 		unpack8(v, kept[i]);
-		store_e4m3(v, a.h_e4m3 + blockIdx.x * a.ld_e4m3 + col, a.ffn - col, by);
+		most = largest8(v, most);
 	}
+	store_row_e4m3(kept, most, a.y_e4m3 + blockIdx.x * a.ld_e4m3, a.cols, 1, a.scale + blockIdx.x, QUANTIZE_KEEP);
 }
 
 /* A lane's numbers of a head: eight of the first half and their partners in the second half. */

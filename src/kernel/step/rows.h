@@ -18,6 +18,9 @@ enum {
 	STEP_NORM_SHARED = 256, /* bytes of shared memory of step_rmsnorm and step_swiglu_e4m3 */
 	STEP_FFN_THREADS = 1024,
 	STEP_FFN_MAX = 32768, /* of step_swiglu_e4m3 */
+	/* Of step_quantize: most threads, so that two blocks share an SM, and most columns. */
+	STEP_QUANTIZE_THREADS = 640,
+	STEP_QUANTIZE_MAX = 4 * 8 * STEP_QUANTIZE_THREADS,
 };
 
 /* step_embed: x[t] = table[id], with id = token[t], or last[-1 - token[t]] if token[t] is below 0. An id
@@ -53,7 +56,8 @@ static_assert(sizeof(struct step_norm_args) == 96, "layout shared with nvcc");
 
 /* step_swiglu: h = bf16(silu(gate) * up), the bits of train_swiglu. Grid: step_blocks(rows, ffn) of
  * STEP_THREADS. step_swiglu_e4m3: the same and h's rows in E4M3, as step_rmsnorm writes y's. ffn <=
- * STEP_FFN_MAX. Grid: rows blocks of STEP_FFN_THREADS. */
+ * STEP_FFN_MAX. Grid: rows blocks of STEP_FFN_THREADS. A thread requests all that it reads before it writes.
+ */
 struct step_swiglu_args {
 	DEVICE_PTR(const uint16_t) gate_up; /* (rows, 2 ffn), ld_gate_up: gate, then up */
 	DEVICE_PTR(uint16_t) h;		    /* (rows, ffn), ld_h */
@@ -113,6 +117,18 @@ struct step_scale_args {
 };
 static_assert(sizeof(struct step_scale_args) == 72, "layout shared with nvcc");
 
+/* step_quantize: rows in E4M3, as step_rmsnorm writes y's. cols <= STEP_QUANTIZE_MAX. cols, ld_x and ld_e4m3
+ * are multiples of 8, x begins at 16 bytes and y_e4m3 at 8. Grid: rows blocks of step_quantize_threads(cols).
+ */
+struct step_quantize_args {
+	DEVICE_PTR(const uint16_t) x; /* (rows, cols), ld_x */
+	DEVICE_PTR(uint8_t) y_e4m3;   /* (rows, cols), ld_e4m3 */
+	DEVICE_PTR(float) scale;      /* (rows) */
+	int64_t ld_x, ld_e4m3;
+	uint32_t rows, cols;
+};
+static_assert(sizeof(struct step_quantize_args) == 48, "layout shared with nvcc");
+
 /* One vector of eight elements per thread. */
 static inline unsigned step_blocks(uint64_t rows, uint64_t cols)
 {
@@ -123,6 +139,15 @@ static inline unsigned step_blocks(uint64_t rows, uint64_t cols)
 static inline unsigned step_norm_threads(uint64_t cols)
 {
 	return (unsigned)((cols + 16 * 32 - 1) / (16 * 32) * 32);
+}
+
+/* As few vectors per thread as STEP_QUANTIZE_THREADS allow, whole warps. */
+static inline unsigned step_quantize_threads(uint64_t cols)
+{
+	const uint64_t vectors = (cols + 7) / 8,
+		       each = (vectors + STEP_QUANTIZE_THREADS - 1) / STEP_QUANTIZE_THREADS;
+
+	return (unsigned)(((vectors + each - 1) / each + 31) / 32 * 32);
 }
 
 /* Lanes of a head: 16 numbers each, a power of two. */

@@ -62,6 +62,29 @@ struct gemm {
 	 * memory). NULL: not counted. */
 	int32_t *overflows;
 };
+/*
+ * y = x W' + bias + residual + u B' with u = x A' of several adapters. Or h is SwiGLU of these sums. A and B
+ * have up to three parts, such as q, k and v. A part has `width` rows of A, width columns of u, and B's rows
+ * for its own rows of W. In each part column c of u belongs to adapter c / rank. u becomes 0 where that is
+ * not the row's adapter.
+ */
+struct adapted_gemm {
+	/* Of x, W, the bias and the residual (c, with beta 1). d is y, or with SwiGLU room for gate and up.
+	 */
+	struct gemm base;
+	struct mat h;		/* SwiGLU's result; rows 0: none */
+	struct mat a, b;	/* [parts * width, in], [rows of all parts, width] */
+	struct mat u;		/* [T, parts * width]: room */
+	const int32_t *adapter; /* [T]; -1: none */
+	int64_t width, rank;
+	int parts;
+	struct {
+		int64_t begin, count; /* its rows of W */
+	} part[3];
+	/* The same by other operations. `layer` is their argument. */
+	enum status (*apart)(struct backend *, const struct adapted_gemm *, struct error *);
+	const void *layer;
+};
 struct random_fill {
 	uint64_t seed, first;
 	uint32_t stream;
@@ -252,6 +275,8 @@ struct ops {
 	 * rank. Sets the columns to 0 that do not belong to the row's adapter. adapter [rows]; -1: none. */
 	enum status (*adapter_mask)(struct backend *, struct mat u, const int32_t *adapter, int64_t period,
 				    int64_t rank, struct error *);
+	/* Runs g->apart, or one kernel in its place. NULL: the caller runs g->apart. */
+	enum status (*gemm_adapted)(struct backend *, const struct adapted_gemm *g, struct error *);
 	/* y = ratio * y + bias + residual. A row has the ratios of its adapter in ratio [adapters, cols],
 	 * which is F32. Rows without an adapter have 1. With adapter NULL, all rows use adapter 0. bias and
 	 * residual may be absent. */

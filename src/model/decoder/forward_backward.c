@@ -341,6 +341,13 @@ static enum status place_saved(const struct pass *p, struct error *err)
 	return st;
 }
 
+static enum status begin_due(const void *pass, struct error *err)
+{
+	const struct pass *p = pass;
+
+	return divided_due(p->model, p->back, err);
+}
+
 static struct layer_run run_of(const struct pass *p)
 {
 	return (struct layer_run){
@@ -350,6 +357,8 @@ static struct layer_run run_of(const struct pass *p)
 		.cos_sin = p->model->cos_sin,
 		.recompute = p->saved->mode,
 		.split = &p->model->split,
+		.gathered = split_is(&p->model->split) ? begin_due : NULL,
+		.gathered_arg = p,
 		.mlp = &p->saved->mlp,
 		.mlp_rows = p->saved->mlp_rows,
 	};

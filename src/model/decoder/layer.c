@@ -3,6 +3,14 @@
 #include "model/decoder/layer.h"
 #include "model/tensor/matrix.h"
 
+/* All rows to all ranks; then other collectives may begin. */
+static enum status gather(const struct layer_run *run, struct mat all, struct error *err)
+{
+	enum status st = split_gather(run->split, all, err);
+
+	return st || !run->gathered ? st : run->gathered(run->gathered_arg, err);
+}
+
 /* Of the own rows x; y becomes that of all rows. */
 static enum status norm(const struct layer_run *run, const struct weight *w, struct mat x, struct mat y,
 			struct mat rstd, struct error *err)
@@ -12,7 +20,7 @@ static enum status norm(const struct layer_run *run, const struct weight *w, str
 	const struct mat to = split_is(run->split) ? mat_rows(&y, own.begin, own.count) : y;
 	enum status st = back->ops->rmsnorm(back, x, w->w, (float)run->shape->norm_eps, to, rstd, err);
 
-	return st ? st : split_gather(run->split, y, err);
+	return st ? st : gather(run, y, err);
 }
 
 /* The columns of q or k in a matrix that holds q, k (and v) side by side. */
@@ -381,7 +389,7 @@ static enum status gather_dy(const struct layer_run *run, const struct linear *l
 	st = all_rows(run, linear_tail(l), all, "gradient of all rows", err);
 	if (!st)
 		st = back->ops->convert(back, own, own_rows(run, all), err);
-	return st ? st : split_gather(run->split, *all, err);
+	return st ? st : gather(run, *all, err);
 }
 
 /* dx: gradient of the output. gate_up becomes its own gradient. */

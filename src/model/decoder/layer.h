@@ -58,6 +58,9 @@ struct layer_run {
 	 * any longer. NULL: it may not. */
 	const struct arena_mark *mlp;
 	struct split *split; /* tensor parallel */
+	/* Called after each gather of activations, with this argument. NULL: nothing. */
+	enum status (*gathered)(const void *, struct error *);
+	const void *gathered_arg;
 	/* Rows of gate_up and h, which then are of one tile of rows at a time; 0: all. With FULL only. */
 	int64_t mlp_rows;
 };

@@ -251,10 +251,11 @@ static enum status forward_rounded(const struct linear_run *run, const struct li
 				   struct mat y, struct mat residual, struct mat u, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(run->back->arena);
+	const struct dropout none = {0};
 	struct mat sum = y;
 	enum status st = down(run, l, x, u, err);
 
-	if (!st && residual.rows) {
+	if (!st && residual.rows && !l->owner_rank) {
 		sum = (struct mat){.rows = y.rows, .cols = y.cols, .dtype = y.dtype};
 		st = arena_mat(run->back->arena, MEM_SCRATCH, &sum,
 			       "a linear layer's output before its residual", err);
@@ -264,7 +265,8 @@ static enum status forward_rounded(const struct linear_run *run, const struct li
 	if (!st)
 		st = base(run, l, x, sum, l->bias.w, sum, err);
 	if (!st && residual.rows)
-		st = add_residual(run->back, residual, sum, y, err);
+		st = l->owner_rank ? run->back->ops->dropout(run->back, residual, &none, y, true, err)
+				   : add_residual(run->back, residual, sum, y, err);
 	arena_reset(run->back->arena, &mark);
 	return st;
 }
@@ -285,9 +287,71 @@ static enum status forward_dora(const struct linear_run *run, const struct linea
 						  l->bias.w, residual, err);
 }
 
+static enum status apart(struct backend *back, const struct adapted_gemm *g, struct error *err)
+{
+	const struct linear_run run = {.back = back, .owner = g->adapter};
+	enum status st = forward_rounded(&run, g->layer, g->base.a, g->base.d, g->base.c, g->u, err);
+
+	return st || !g->h.rows ? st : back->ops->swiglu(back, g->base.d, g->h, err);
+}
+
+/* Several adapters whose Bs are one matrix. */
+static bool is_adapted(const struct linear_run *run, const struct linear *l)
+{
+	const void *end = NULL;
+
+	if (!run->back->ops->gemm_adapted || !l->owner_rank || l->ratio.rows || linear_tail(l) ||
+	    !is_rounded(run) || run->has_u || run->dropout_p > 0 || l->lora_scale != 1)
+		return false;
+	for (int i = 0; i < l->adapters; i++) {
+		const struct mat *b = &l->adapter[i].b.w;
+
+		if (b->ld != l->rank || (i && b->data != end))
+			return false;
+		end = mat_rows(b, b->rows, 0).data;
+	}
+	return l->adapters > 0;
+}
+
+/* residual.rows, h.rows 0: none. */
+static enum status forward_adapted(const struct linear_run *run, const struct linear *l, struct mat x,
+				   struct mat y, struct mat residual, struct mat h, struct mat u,
+				   struct error *err)
+{
+	struct adapted_gemm g = {
+		.base = {.a = x,
+			 .b = l->w.w,
+			 .c = residual,
+			 .d = y,
+			 .bias = l->bias.w,
+			 .trans_b = true,
+			 .alpha = 1,
+			 .beta = residual.rows ? 1 : 0},
+		.h = h,
+		.a = l->a.w,
+		.b = l->adapter[0].b.w,
+		.u = u,
+		.adapter = run->owner,
+		.width = l->rank,
+		.rank = l->owner_rank,
+		.parts = l->adapters,
+		.apart = apart,
+		.layer = l,
+	};
+
+	g.b.rows = 0;
+	for (int i = 0; i < l->adapters; i++) {
+		g.part[i].begin = l->adapter[i].out_begin;
+		g.part[i].count = l->adapter[i].out;
+		g.b.rows += l->adapter[i].out;
+	}
+	return run->back->ops->gemm_adapted(run->back, &g, err);
+}
+
 enum status linear_forward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat y,
 			   struct mat residual, struct mat u, struct error *err)
 {
+	const struct mat none = {0};
 	enum status st;
 
 	if (l->adapters && run->base)
@@ -296,6 +360,8 @@ enum status linear_forward(const struct linear_run *run, const struct linear *l,
 		return forward_dora(run, l, x, y, residual, u, err);
 	if (linear_tail(l))
 		return forward_extended(run, l, x, y, residual, u, err);
+	if (is_adapted(run, l))
+		return forward_adapted(run, l, x, y, residual, none, u, err);
 	if (l->adapters && is_rounded(run))
 		return forward_rounded(run, l, x, y, residual, u, err);
 	st = base(run, l, x, residual, l->bias.w, y, err);
@@ -340,6 +406,8 @@ enum status linear_forward_swiglu(const struct linear_run *run, const struct lin
 
 	if (!l->adapters || run->base)
 		return run->back->ops->gemm_swiglu(run->back, &g, h, err);
+	if (is_adapted(run, l))
+		return forward_adapted(run, l, x, y, (struct mat){0}, h, u, err);
 	st = linear_forward(run, l, x, y, (struct mat){0}, u, err);
 	return st ? st : run->back->ops->swiglu(run->back, y, h, err);
 }

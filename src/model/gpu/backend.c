@@ -177,6 +177,11 @@ struct gpu_stream *gpu_backend_stream(const struct backend *back)
 	return gpu_of(back)->stream;
 }
 
+enum gpu_precision gpu_backend_precision(const struct backend *back)
+{
+	return gpu_of(back)->options.precision;
+}
+
 const char *gpu_backend_gemm(const struct backend *back)
 {
 	return gemm_plans_name(gpu_of(back)->products);

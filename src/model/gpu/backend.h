@@ -20,6 +20,10 @@ enum gpu_attention { GPU_ATTENTION_AUTO, GPU_ATTENTION_CUDNN, GPU_ATTENTION_OWN,
  * cores round the factors of GEMMs. Attention is then PLAIN, and there is no generation. */
 enum gpu_precision { GPU_PRECISION_BF16, GPU_PRECISION_F32, GPU_PRECISION_TF32 };
 
+/* GEMMs with several adapters (ops->gemm_adapted). APART: by several operations. CHOSEN: by one kernel, if
+ * gpu_backend_choose found that to be faster. FUSED: by one kernel where it can, for tests. */
+enum gpu_adapters { GPU_ADAPTERS_APART, GPU_ADAPTERS_CHOSEN, GPU_ADAPTERS_FUSED };
+
 struct gpu_backend_options {
 	const char *pci;	      /* NULL: CUDA's first GPU */
 	const char *cublaslt, *cudnn; /* paths of the libraries; NULL: searched for */
@@ -30,6 +34,7 @@ struct gpu_backend_options {
 	bool parts;	/* record an event per operation, so that gpu_backend_times returns parts */
 	bool few_rows;	/* generation: GEMMs of few rows, and those with E4M3 weights, by assay's kernels */
 	bool invariant; /* with few_rows: a row's GEMMs have the same bits whatever the number of rows */
+	enum gpu_adapters adapters; /* with few_rows, and not invariant */
 	bool fp8; /* training with GEMMs in FP8; only on devices whose cuBLASLt has block scales: sm_90 */
 	bool deterministic; /* bit-identical from run to run; attention uses assay's kernels */
 	bool graphs; /* launch the layers of small micro-batches as CUDA graphs, once their shape is known */
@@ -88,6 +93,9 @@ enum status gpu_backend_convert(struct backend *back, struct mat from, struct ma
 /* "cuBLASLt 13.1.1", "cuDNN 9.19.0" or "own". Lent. */
 const char *gpu_backend_gemm(const struct backend *back);
 const char *gpu_backend_attention(const struct backend *back);
+enum gpu_precision gpu_backend_precision(const struct backend *back);
+/* Number of passes over layers that were launched as a CUDA graph. */
+uint64_t gpu_backend_graph_launches(const struct backend *back);
 /* The error that prevented CUDA graphs although they were asked for; NULL: none. Lent. */
 const char *gpu_backend_graphs_refused(const struct backend *back);
 /* The error that prevented the graph of a step (ops->replay) the last time; NULL: none. Lent. */

@@ -54,11 +54,16 @@
 	X(PAGED_BF16_128, "paged_attention", "paged_bf16_d128", GPU_PART_ATTENTION, ONE) \
 	X(PAGED_E4M3_64, "paged_attention", "paged_e4m3_d64", GPU_PART_ATTENTION, ONE) \
 	X(PAGED_E4M3_128, "paged_attention", "paged_e4m3_d128", GPU_PART_ATTENTION, ONE) \
+	X(PAGED_BF16_64_LATE, "paged_attention", "paged_bf16_d64_late", GPU_PART_ATTENTION, ONE) \
+	X(PAGED_BF16_128_LATE, "paged_attention", "paged_bf16_d128_late", GPU_PART_ATTENTION, ONE) \
+	X(PAGED_E4M3_64_LATE, "paged_attention", "paged_e4m3_d64_late", GPU_PART_ATTENTION, ONE) \
+	X(PAGED_E4M3_128_LATE, "paged_attention", "paged_e4m3_d128_late", GPU_PART_ATTENTION, ONE) \
 	X(STEP_EMBED, "step_rows", "step_embed", GPU_PART_LOSS, ONE) \
 	X(STEP_RMSNORM, "step_rows", "step_rmsnorm", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_ROPE, "step_rows", "step_rope", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_SWIGLU, "step_rows", "step_swiglu", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_SWIGLU_E4M3, "step_rows", "step_swiglu_e4m3", GPU_PART_ELEMENTS, ONE) \
+	X(STEP_QUANTIZE, "step_rows", "step_quantize", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_ADAPTER_MASK, "step_rows", "step_adapter_mask", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_ADAPTER_SCALE, "step_rows", "step_adapter_scale", GPU_PART_ELEMENTS, ONE) \
 	X(SAMPLE_GREEDY, "step_sample_plain", "step_sample_greedy", GPU_PART_LOSS, ONE) \
@@ -214,6 +219,7 @@ enum status few_rows_open(struct gpu_state *g, struct error *err); /* gemm/few_r
 enum status few_rows_quantize(struct gpu_state *g, const struct mat *from, const struct mat *to,
 			      struct error *err);
 enum status gpu_gemm_swiglu(struct backend *back, const struct gemm *g, struct mat h, struct error *err);
+extern __typeof__(*((struct ops *)0)->gemm_adapted) gpu_gemm_adapted; /* gemm/adapted.c */
 /* Whether the candidates of every GEMM shape so far are chosen, if they are to be timed. */
 bool gemm_plans_settled(const struct gpu_state *g);
 

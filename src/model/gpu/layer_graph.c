@@ -33,7 +33,7 @@ struct known_span {
 
 struct layer_graphs {
 	struct known_span known[SPANS];
-	uint64_t now;
+	uint64_t now, launches;
 	bool refused; /* a capture failed (see `why`); no other is tried */
 	struct error why;
 };
@@ -140,7 +140,15 @@ enum status gpu_layer_graph(struct backend *back, const struct layer_work *span,
 	if (!k->graph)
 		return span->run(span->arg, err);
 	cost_add(&back->cost, &k->cost);
+	g->spans->launches++;
 	return gpu_graph_launch(k->graph, g->stream, err);
+}
+
+uint64_t gpu_backend_graph_launches(const struct backend *back)
+{
+	const struct layer_graphs *s = gpu_of(back)->spans;
+
+	return s ? s->launches : 0;
 }
 
 const char *gpu_backend_graphs_refused(const struct backend *back)

@@ -367,6 +367,7 @@ const struct ops gpu_ops = {
 	.paged_embed = gpu_paged_embed,
 	.paged_rope = gpu_paged_rope,
 	.adapter_mask = gpu_adapter_mask,
+	.gemm_adapted = gpu_gemm_adapted,
 	.adapter_scale = gpu_adapter_scale,
 	.sample = gpu_sample,
 	.sample_count = gpu_sample_count,

@@ -9,10 +9,11 @@ void gemm_plans_key(char out[160], const struct matmul_shape *s)
 {
 	snprintf(out, 160,
 		 "%s%s %" PRIu64 "x%" PRIu64 "x%" PRIu64 " %s %s to %s, rows %" PRIu64 " %" PRIu64 " %" PRIu64
-		 ", by %u%s%s%s%s",
+		 ", by %u%s%s%s%s%s",
 		 s->transpose_a ? "T" : "N", s->transpose_b ? "T" : "N", s->m, s->n, s->k,
 		 matmul_type_name(s->a), matmul_type_name(s->b), matmul_type_name(s->d), s->row_a, s->row_b,
-		 s->row_d, s->align_bytes, s->accumulate ? ", added" : "", s->epilogue ? ", bias" : "",
+		 s->row_d, s->align_bytes, s->accumulate ? ", added" : "",
+		 s->whole_sums ? ", whole sums" : "", s->epilogue ? ", bias" : "",
 		 s->compute == MATMUL_COMPUTE_TF32 ? ", tf32" : "",
 		 s->scale_b == MATMUL_SCALE_BLOCK128 ? ", scales of blocks"
 		 : s->scale_b == MATMUL_SCALE_VEC128 ? ", scales of 128"

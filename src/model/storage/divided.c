@@ -5,7 +5,7 @@
 #include "model/tensor/matrix.h"
 
 /* Numbers of the parts: layers are 0, 1, .. */
-enum { SUMMED_NONE = -1 };
+enum { NOTHING = -1 };
 
 struct part {
 	size_t first, last; /* elements of the flat vector */
@@ -93,8 +93,8 @@ enum status divided_place(struct divided *d, const struct params *p, int64_t lay
 	d->gradient = p->shards.gradient;
 	d->weights = weights;
 	d->layers = layers;
-	d->summed = SUMMED_NONE;
-	d->held[0] = d->held[1] = -1;
+	d->summed = NOTHING;
+	d->held[0] = d->held[1] = d->due_sum = d->due_gather = NOTHING;
 	if (!d->gradient && !weights)
 		return STATUS_OK;
 	st = find_layers(d, p, err);
@@ -274,11 +274,25 @@ static enum status take_part(struct model *m, struct backend *back, int64_t numb
 	return copy_own(&m->params, back, &part, &memory, &m->params.grad, true, err);
 }
 
+static enum status fill(struct model *m, struct backend *back, int64_t layer, struct error *err);
+
+enum status divided_due(struct model *m, struct backend *back, struct error *err)
+{
+	struct divided *d = &m->divided;
+	const int64_t sum = d->due_sum, gather = d->due_gather;
+	enum status st = STATUS_OK;
+
+	d->due_sum = d->due_gather = NOTHING;
+	if (sum != NOTHING)
+		st = sum_part(m, sum, err);
+	return st || gather == NOTHING ? st : fill(m, back, gather, err);
+}
+
 enum status divided_begin(struct model *m, struct backend *back, struct error *err)
 {
 	enum status st;
 
-	m->divided.summed = SUMMED_NONE;
+	m->divided.summed = NOTHING;
 	if (!m->divided.gradient)
 		return STATUS_OK;
 	st = open_part(m, back, m->divided.layers, err);
@@ -298,9 +312,9 @@ static enum status take_summed(struct model *m, struct backend *back, struct err
 
 	for (int i = 0; i < DIVIDED_TURNS; i++)
 		d->awaited[i] = true;
-	if (!st && d->summed != SUMMED_NONE)
+	if (!st && d->summed != NOTHING)
 		st = take_part(m, back, d->summed, err);
-	d->summed = SUMMED_NONE;
+	d->summed = NOTHING;
 	return st;
 }
 
@@ -309,13 +323,12 @@ enum status divided_layer_done(struct model *m, struct backend *back, int64_t la
 	struct divided *d = &m->divided;
 	enum status st;
 
-	if (!d->gradient)
-		return STATUS_OK;
+	st = divided_due(m, back, err);
+	if (st || !d->gradient)
+		return st;
 	st = take_summed(m, back, err);
-	if (!st)
-		st = sum_part(m, layer, err);
-	d->summed = layer;
-	return st;
+	d->summed = d->due_sum = layer;
+	return st || split_is(&m->split) ? st : divided_due(m, back, err);
 }
 
 enum status divided_end(struct model *m, struct backend *back, struct error *err)
@@ -323,8 +336,9 @@ enum status divided_end(struct model *m, struct backend *back, struct error *err
 	const int64_t ends = m->divided.layers;
 	enum status st;
 
-	if (!m->divided.gradient)
-		return STATUS_OK;
+	st = divided_due(m, back, err);
+	if (st || !m->divided.gradient)
+		return st;
 	st = sum_part(m, ends, err);
 	if (!st)
 		st = sum_part(m, ends + 1, err);
@@ -389,14 +403,16 @@ enum status divided_use(struct model *m, struct backend *back, int64_t layer, in
 
 	if (!d->weights && !d->base)
 		return STATUS_OK;
-	if (d->held[slot] != layer)
+	if (d->held[slot] != layer) /* it may be due */
+		st = divided_due(m, back, err);
+	if (!st && d->held[slot] != layer)
 		st = fill(m, back, layer, err);
 	if (!st && !d->awaited[slot])
 		st = await(d, err);
 	d->awaited[slot] = true;
-	if (!st && next >= 0 && d->held[next % DIVIDED_TURNS] != next)
-		st = fill(m, back, next, err);
-	return st;
+	if (next >= 0 && d->held[next % DIVIDED_TURNS] != next)
+		d->due_gather = next;
+	return st || split_is(&m->split) ? st : divided_due(m, back, err);
 }
 
 uint64_t divided_state(const struct divided *d)

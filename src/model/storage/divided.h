@@ -29,10 +29,13 @@ struct divided {
 	struct mat slot[DIVIDED_TURNS], ends;	   /* the same, of the type that GEMMs read */
 	struct mat room[DIVIDED_TURNS];		   /* base: a layer's stored bytes, as F32 [1, words] */
 	struct mat *own;			   /* base: [layers] this rank's part of each layer; owned */
-	size_t *base_border;	     /* base: [ranks + 1] parts of each layer, in words; owned */
-	int64_t placing;	     /* base: layer of the last divided_base_take */
-	size_t taken;		     /* base: bytes of it */
-	int64_t summed;		     /* the part whose sum has begun; -1: none */
+	size_t *base_border; /* base: [ranks + 1] parts of each layer, in words; owned */
+	int64_t placing;     /* base: layer of the last divided_base_take */
+	size_t taken;	     /* base: bytes of it */
+	int64_t summed;	     /* the part whose sum has begun, or is due; -1: none */
+	/* With tensor parallel, a layer's sum and a gather of weights begin in the next layer, after its
+	 * first gather of activations. -1: none is due. */
+	int64_t due_sum, due_gather;
 	int64_t held[DIVIDED_TURNS]; /* the layer that a slot has or will have; -1: none */
 	bool awaited[DIVIDED_TURNS]; /* later work finds it there */
 };
@@ -61,6 +64,10 @@ enum status divided_gather(struct model *m, struct backend *back, struct error *
  * none) come meanwhile. */
 enum status divided_use(struct model *m, struct backend *back, int64_t layer, int64_t next,
 			struct error *err);
+/* With tensor parallel: begins what divided_use and divided_layer_done left for a later point of the layer,
+ * where only GEMMs follow. All collectives of a GPU use one stream, so the layer's first one would wait for
+ * it. To be called after that one; later calls have no effect. */
+enum status divided_due(struct model *m, struct backend *back, struct error *err);
 /* A backward pass. begin and end: around it, with the head's part before the layers. layer and layer_done:
  * around the backward pass of a layer. Buffers begin with what the own range has so far. */
 enum status divided_begin(struct model *m, struct backend *back, struct error *err);

@@ -17,6 +17,7 @@
 #define BLOCK_NS 1000000000u /* longest time that readings wait to be journaled together */
 #define LINGER_NS 600000000u /* GPM reports an interval after its end */
 enum {
+	DIFFERENCES_SHOWN = 3,
 	GPUS_MAX = 64,
 	READINGS_MAX = 1 << 22 /* readings per series; beyond it, every second one is dropped from memory */
 };
@@ -81,7 +82,7 @@ static void write_open(struct job *j, const json_t *facts)
 static void write_plan(struct job *j, const struct machine *m)
 {
 	const struct job_spec *s = &j->spec;
-	json_t *gpus = json_array(), *one;
+	json_t *gpus = json_array(), *one, *body;
 
 	for (unsigned i = 0; i < machine_gpu_count(m); i++)
 		if (machine_gpu(m, i)->granted)
@@ -90,10 +91,12 @@ static void write_plan(struct job *j, const struct machine *m)
 			0, "key", field_string(s->key), "probe", s->name, "engine", "", "options", "kind",
 			"job", "target", "node", "gpus", gpus, "phases", "once", "require", "measured",
 			"limit_ms", 0, "group", s->name, "work", "limit", s->limit ? s->limit : "", "skip");
-	write_line(j, JOURNAL_PLAN,
-		   json_pack("{s:s, s:s, s:{s:o}, s:[{s:b, s:[o]}]}", "hash", s->hash ? s->hash : "", "suite",
-			     s->name, "fields", s->name, field_rows_json(s->fields, s->field_count), "steps",
-			     "together", 0, "cases", one));
+	body = json_pack("{s:s, s:s, s:{s:o}, s:[{s:b, s:[o]}]}", "hash", s->hash ? s->hash : "", "suite",
+			 s->name, "fields", s->name, field_rows_json(s->fields, s->field_count), "steps",
+			 "together", 0, "cases", one);
+	if (body && s->settings)
+		json_object_set(body, "settings", s->settings);
+	write_line(j, JOURNAL_PLAN, body);
 }
 
 static void note_gpus(struct job *j, const struct machine *m)
@@ -128,10 +131,31 @@ static void free_job(struct job *j)
 	free(j);
 }
 
+/* Appends the settings that differ: ": training: precision was fp8 and is fp32". Nothing if an older run
+ * saved none. */
+static void add_differences(struct text *out, const json_t *was, const json_t *is)
+{
+	const json_t *section, *value;
+	const char *name, *setting;
+	unsigned count = 0;
+
+	json_object_foreach((json_t *)is, name, section)
+		json_object_foreach((json_t *)section, setting, value)
+	{
+		const char *now = json_string_value(value);
+		const char *before = json_string_value(json_object_get(json_object_get(was, name), setting));
+
+		if (before && now && strcmp(before, now) && count < DIFFERENCES_SHOWN)
+			text_addf(out, "%s%s: %s was %s and is %s", count++ ? ", " : ": ", name, setting,
+				  before, now);
+	}
+}
+
 /* Checks that the directory has the same job with the same settings. *attempt: number of this attempt. */
 static enum status take_up(const struct job_spec *s, int *attempt, struct error *err)
 {
 	struct record earlier;
+	struct text other = {0};
 	enum status st = record_read_run(&earlier, s->dir, err);
 	const char *hash;
 
@@ -141,17 +165,20 @@ static enum status take_up(const struct job_spec *s, int *attempt, struct error 
 	if (!earlier.case_count || strcmp(earlier.cases[0].probe, s->name))
 		st = error_set(err, STATUS_BAD_INPUT, "%s: the run there is not a run of %s", s->dir,
 			       s->name);
-	else if (s->hash && (!hash || strcmp(hash, s->hash)))
+	else if (s->hash && (!hash || strcmp(hash, s->hash))) {
+		add_differences(&other, json_object_get(earlier.plan, "settings"), s->settings);
 		st = error_set(
 			err, STATUS_BAD_INPUT,
-			"%s: it was begun with another configuration; start a new run in another directory",
-			s->dir);
+			"%s: it was begun with another configuration%s; start a new run in another directory",
+			s->dir, text_str(&other));
+	}
 	if (!st && earlier.cut_bytes)
 		log_warn(s->log, LOG_TOPIC_RUN,
 			 "%s/" JOURNAL_FILE ": %llu bytes from line %llu could not be read and are cut; they "
 			 "are saved in " JOURNAL_FILE JOURNAL_CUT,
 			 s->dir, (unsigned long long)earlier.cut_bytes, (unsigned long long)earlier.cut_line);
 	*attempt = 2;
+	text_release(&other);
 	record_release(&earlier);
 	return st;
 }

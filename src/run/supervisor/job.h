@@ -25,7 +25,9 @@ struct job_spec {
 	/* limit of its work, which selects the result that is its figure (journal/figure/figure.h); NULL:
 	 * none */
 	const char *limit;
-	const char *hash;	  /* hash of its settings; NULL: none. A resumed job must have the same */
+	const char *hash; /* hash of its settings; NULL: none. A resumed job must have the same */
+	json_t *settings; /* {section: {name: text}}, so that a resumed job can name those that differ;
+			     borrowed by job_begin; NULL: none */
 	const char *expectations; /* as the user named them; NULL: the built-in set */
 	json_t *kept; /* checksums of the files in `dir` that judge the run, borrowed; NULL: none are saved */
 	bool resume;  /* continues the journal as another attempt */

@@ -18,14 +18,20 @@ static struct team_flight *flight_of(const struct team_board *b)
 	return (struct team_flight *)(uintptr_t)(b + TEAM_BOARD_RANKS);
 }
 
+static struct team_flight_count *count_of(const struct team_board *b, enum team_flight_of of)
+{
+	return b ? &flight_of(b)->of[of] : NULL;
+}
+
 static uint64_t now(void)
 {
 	return clock_now_ns(clock_monotonic());
 }
 
-void team_flight_ask(struct team_board *b, enum team_flight_kind kind, uint64_t bytes, int32_t layer)
+void team_flight_ask(struct team_board *b, enum team_flight_of of, enum team_flight_kind kind, uint64_t bytes,
+		     int32_t layer)
 {
-	struct team_flight *f = b ? flight_of(b) : NULL;
+	struct team_flight_count *f = count_of(b, of);
 	struct team_flight_entry *e;
 	uint64_t number;
 
@@ -43,9 +49,9 @@ void team_flight_ask(struct team_board *b, enum team_flight_kind kind, uint64_t 
 	atomic_store_explicit(&f->asked, number, memory_order_release);
 }
 
-void team_flight_begin(struct team_board *b)
+void team_flight_begin(struct team_board *b, enum team_flight_of of)
 {
-	struct team_flight *f = b ? flight_of(b) : NULL;
+	struct team_flight_count *f = count_of(b, of);
 	uint64_t number;
 
 	if (!f)
@@ -55,9 +61,9 @@ void team_flight_begin(struct team_board *b)
 	atomic_store_explicit(&f->begun, number, memory_order_release);
 }
 
-void team_flight_end(struct team_board *b)
+void team_flight_end(struct team_board *b, enum team_flight_of of)
 {
-	struct team_flight *f = b ? flight_of(b) : NULL;
+	struct team_flight_count *f = count_of(b, of);
 	uint64_t number;
 
 	if (!f)
@@ -116,9 +122,10 @@ static double since(uint64_t now_ns, uint64_t then_ns)
 	return !then_ns ? -1 : now_ns > then_ns ? (double)(now_ns - then_ns) * 1e-9 : 0;
 }
 
-bool team_flight_read(struct team_flight_state *out, const struct team_board *b, uint64_t now_ns)
+bool team_flight_read(struct team_flight_state *out, const struct team_board *b, enum team_flight_of of,
+		      uint64_t now_ns)
 {
-	const struct team_flight *f = b ? flight_of(b) : NULL;
+	const struct team_flight_count *f = count_of(b, of);
 	const struct team_flight_entry *e;
 	uint64_t last;
 	uint32_t kind;
@@ -129,8 +136,8 @@ bool team_flight_read(struct team_flight_state *out, const struct team_board *b,
 	out->asked = atomic_load(&f->asked);
 	out->begun = atomic_load(&f->begun);
 	out->ended = atomic_load(&f->ended);
-	out->given_s = since(now_ns, atomic_load(&f->given_ns));
-	out->worked_s = since(now_ns, atomic_load(&f->worked_ns));
+	out->given_s = since(now_ns, atomic_load(&flight_of(b)->given_ns));
+	out->worked_s = since(now_ns, atomic_load(&flight_of(b)->worked_ns));
 	if (!out->asked)
 		return out->begun == 0 && out->ended == 0;
 	e = &f->entry[out->asked % TEAM_FLIGHT_ENTRIES];
@@ -181,6 +188,52 @@ int team_flight_behind(const struct team_flight_state *state, const bool *known,
 		if (known[r] && state[r].asked == state[behind].asked && state[r].ended == state[r].asked)
 			return (int)r;
 	return behind;
+}
+
+/* The rank that is behind among those of the copy that begins with rank `first`. */
+static int behind_in_copy(const struct team_flight_state *copy, const bool *known, unsigned first,
+			  unsigned tensor)
+{
+	const int behind = team_flight_behind(copy + first, known + first, tensor);
+
+	return behind < 0 ? -1 : behind + (int)first;
+}
+
+/* Ranks of the copy that begins with rank `first` that have asked for as many collectives. */
+static unsigned as_far(const struct team_flight_state *all, const bool *known, unsigned first,
+		       unsigned tensor, uint64_t asked)
+{
+	unsigned count = 0;
+
+	for (unsigned r = first; r < first + tensor; r++)
+		count += known[r] && all[r].asked == asked;
+	return count;
+}
+
+struct team_flight_found team_flight_behind_copies(const struct team_flight_state *all,
+						   const struct team_flight_state *copy, const bool *known,
+						   unsigned ranks, unsigned tensor)
+{
+	struct team_flight_found out = {.rank = team_flight_behind(all, known, ranks)};
+	unsigned first = 0, count;
+	int within = -1;
+
+	if (tensor < 2 || ranks % tensor)
+		return out;
+	if (out.rank < 0) {
+		for (; within < 0 && first < ranks; first += tensor)
+			within = behind_in_copy(copy, known, first, tensor);
+		return (struct team_flight_found){.rank = within, .within = within >= 0};
+	}
+	first = (unsigned)out.rank / tensor * tensor;
+	count = as_far(all, known, first, tensor, all[out.rank].asked);
+	if (count > 1)
+		within = behind_in_copy(copy, known, first, tensor);
+	out.within = within >= 0 && all[within].asked == all[out.rank].asked;
+	out.shared = !out.within && count == tensor;
+	if (out.within)
+		out.rank = within;
+	return out;
 }
 
 bool team_flight_differs(const struct team_flight_state *state, const bool *known, unsigned ranks,

@@ -261,6 +261,16 @@ static enum status check_training(const struct config *c, struct error *err)
 	return check_states(c, err);
 }
 
+static enum status check_saves(const struct config *c, struct error *err)
+{
+	const struct config_training *t = &c->training;
+	const char *wish = t->save_steps ? "save_steps" : "load_best_model_at_end";
+
+	if (t->save_strategy == CONFIG_SAVE_NO && (t->save_steps || t->load_best_model_at_end))
+		return refuse(c, "training", wish, "with save_strategy: no, nothing is saved", err);
+	return STATUS_OK;
+}
+
 static enum status check_evaluation(const struct config *c, struct error *err)
 {
 	const struct config_training *t = &c->training;
@@ -292,6 +302,8 @@ enum status config_check(const struct config *c, struct error *err)
 		st = check_lora(c, err);
 	if (!st)
 		st = check_training(c, err);
+	if (!st)
+		st = check_saves(c, err);
 	return st ? st : check_evaluation(c, err);
 }
 

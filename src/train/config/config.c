@@ -378,3 +378,41 @@ void config_run_hash(char out[65], const struct config *c)
 {
 	hash_rows(out, c, false);
 }
+
+static bool may_be_path(const struct config_section *s, const struct opt *row)
+{
+	return row->kind == OPT_KIND_TEXT &&
+	       (!row->many || (strcmp(s->name, "lora") && strcmp(s->name, "training")));
+}
+
+/* The value alone, as write_row writes it. NULL: no memory. */
+static json_t *value_json(const struct opt *row, const void *values)
+{
+	struct text line = {0};
+	json_t *out;
+
+	write_row(&line, row, values);
+	out = line.failed ? NULL
+			  : json_stringn(text_str(&line) + strlen(row->name) + 4,
+					 line.size - strlen(row->name) - 5);
+	text_release(&line);
+	return out;
+}
+
+json_t *config_run_settings(const struct config *c)
+{
+	json_t *out = json_object();
+
+	for (size_t i = 0; i < config_section_count; i++) {
+		const struct config_section *s = &config_sections[i];
+		json_t *section = json_object();
+
+		for (size_t k = 0; k < s->table.count; k++)
+			if (!s->table.rows[k].no_key && !may_be_path(s, &s->table.rows[k]))
+				json_object_set_new(
+					section, s->table.rows[k].name,
+					value_json(&s->table.rows[k], (const char *)c + s->offset));
+		json_object_set_new(out, s->name, section);
+	}
+	return out;
+}

@@ -6,6 +6,7 @@
  */
 #ifndef TRAIN_CONFIG_CONFIG_H
 #define TRAIN_CONFIG_CONFIG_H
+#include <jansson.h>
 #include "core/input/opt.h"
 #include "core/text/text.h"
 #include "core/input/tree.h"
@@ -62,6 +63,7 @@ enum config_optim {
 	CONFIG_PAGED_ADAMW_8BIT,
 	CONFIG_PAGED_ADAMW_32BIT
 };
+enum config_save { CONFIG_SAVE_STEPS, CONFIG_SAVE_NO };
 enum config_master { CONFIG_MASTER_FP32, CONFIG_MASTER_SPLIT, CONFIG_MASTER_NONE };
 const char *config_master_name(uint32_t master);
 enum config_offload { CONFIG_OFFLOAD_NONE, CONFIG_OFFLOAD_OPTIMIZER };
@@ -84,6 +86,7 @@ struct config_training {
 		adam_epsilon, max_grad_norm, min_lr_ratio, pct_start, div_factor, final_div_factor;
 	uint64_t warmup_steps, num_decay_steps, logging_steps, eval_steps, save_steps;
 	uint32_t dataloader_num_workers; /* 0: batches are made while the step waits */
+	uint32_t save_strategy;		 /* enum config_save */
 	uint32_t save_total_limit;	 /* 0: keep all */
 	uint32_t lr_scheduler_type, decay_type, recompute, optim, master_weights, offload;
 	/* The caller replaces AUTO in `device` before training; the back end reads AUTO as CPU */
@@ -170,6 +173,9 @@ void config_write(struct text *out, const struct config *c);
 void config_hash(char out[65], const struct config *c);
 /* SHA-256 of the settings that a resumed run may not change: all without no_key. */
 void config_run_hash(char out[65], const struct config *c);
+/* These settings as texts: {"training": {"precision": "fp8"}}. Texts of the sections model and data are left
+ * out, because they may be paths. Owner: caller. NULL: no memory. */
+json_t *config_run_settings(const struct config *c);
 
 /* Reads DeepSpeed's JSON, given as a file or a map (train/config/deepspeed.c). Stage, micro-batch,
  * accumulation, clipping and bf16 become settings of `training`; if such a setting is also given there, it

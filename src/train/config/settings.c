@@ -16,6 +16,7 @@ static const char *const layouts[] = {"auto", "separate", NULL};
 static const char *const optims[] = {"adamw",	   "adamw_torch",      "adamw_8bit",	    "adamw_bnb_8bit",
 				     "adamw_bf16", "paged_adamw_8bit", "paged_adamw_32bit", NULL};
 static const char *const offloads[] = {"none", "optimizer", NULL};
+static const char *const save_strategies[] = {"steps", "no", NULL};
 static const char *const masters[] = {"fp32", "split", "none", NULL};
 
 static const char *const communications[] = {"fp32", "bf16", NULL};
@@ -174,6 +175,9 @@ static const struct opt training_rows[] = {
 	ROW(eval_on_start, .help = "also evaluate before the first step"),
 	ROW(save_steps, .preset = "0", .min = 0, .max = 1e12,
 	    .help = "steps between two checkpoints; 0: save only at the end"),
+	ROW(save_strategy, .preset = "steps", .choices = save_strategies,
+	    .help = "steps: save as save_steps says, and at the end. no: write no checkpoint, adapter or model; "
+		    "for measurements"),
 	ROW(save_total_limit, .preset = "2", .min = 0, .max = 1e6,
 	    .help = "number of newest checkpoints to keep, in addition to the one with the best evaluation; 0: "
 		    "keep all"),

@@ -286,6 +286,7 @@ static void try_rank(struct finding_knobs *k, const struct config *c)
 
 static void try_lora(struct finding_knobs *k, const struct config *c)
 {
+	const bool sends_bf16 = c->training.communication_data_type != CONFIG_COMMUNICATION_FP32;
 	struct config trial = *c;
 	char setting[160];
 
@@ -295,28 +296,38 @@ static void try_lora(struct finding_knobs *k, const struct config *c)
 	trial.training.full_finetuning = false;
 	trial.training.master_weights = CONFIG_MASTER_FP32;
 	trial.training.offload = CONFIG_OFFLOAD_NONE;
-	snprintf(setting, sizeof(setting), "lora: {r: %" PRIu32 "} instead of full_finetuning%s%s",
+	trial.training.communication_data_type = CONFIG_COMMUNICATION_FP32;
+	snprintf(setting, sizeof(setting), "lora: {r: %" PRIu32 "} instead of full_finetuning%s%s%s",
 		 trial.lora.r, c->training.master_weights ? " and master_weights" : "",
-		 c->training.offload ? " and offload" : "");
+		 c->training.offload ? " and offload" : "", sends_bf16 ? " and communication_data_type" : "");
 	add(k, &trial, setting);
 }
 
-/* Smaller optimizer states: first the moments, then also the weights and gradients. */
+/* Smaller optimizer states: first the moments, then also the weights and gradients. Without master weights,
+ * which rounds each update, only if nothing exact is enough. */
 static void try_states(struct finding_knobs *k, const struct config *c)
 {
+	static const enum config_master masters[] = {CONFIG_MASTER_SPLIT, CONFIG_MASTER_NONE};
 	const bool codes = c->training.optim == CONFIG_ADAMW_8BIT ||
 			   c->training.optim == CONFIG_ADAMW_BNB_8BIT ||
 			   c->training.optim == CONFIG_PAGED_ADAMW_8BIT;
 	struct config trial = *c;
+	char setting[160];
 
 	trial.training.optim = CONFIG_ADAMW_8BIT;
 	if (!codes)
 		add(k, &trial, "training: optim: adamw_8bit");
-	if (c->has_lora || c->training.device != CONFIG_DEVICE_GPU || c->training.master_weights)
+	if (c->has_lora || c->training.device != CONFIG_DEVICE_GPU || !c->training.bf16)
 		return;
-	trial.training.master_weights = CONFIG_MASTER_SPLIT;
-	add(k, &trial,
-	    codes ? "training: master_weights: split" : "training: optim: adamw_8bit, master_weights: split");
+	for (size_t i = 0; i < sizeof(masters) / sizeof(masters[0]); i++) {
+		if (masters[i] <= c->training.master_weights ||
+		    (masters[i] == CONFIG_MASTER_NONE && k->any_fits))
+			continue;
+		trial.training.master_weights = masters[i];
+		snprintf(setting, sizeof(setting), "training: %smaster_weights: %s",
+			 codes ? "" : "optim: adamw_8bit, ", config_master_name(masters[i]));
+		add(k, &trial, setting);
+	}
 }
 
 /* Moves the optimizer states to the other side of a GPU run. */
@@ -424,26 +435,38 @@ static void add_largest(struct text *out, const struct memory_fit *f, const stru
 	}
 }
 
+/* Appends the settings that are enough, or all if none is: a message has little room, and --plan lists all.
+ */
+static void add_knobs(struct text *out, const struct memory_fit_knob *knobs, size_t count)
+{
+	bool any_fits = false;
+	char number[32];
+
+	for (size_t i = 0; i < count; i++)
+		any_fits = any_fits || knobs[i].fits;
+	for (size_t i = 0; i < count; i++) {
+		if (any_fits && !knobs[i].fits)
+			continue;
+		units_format(number, sizeof(number), (double)knobs[i].bytes, "B");
+		text_addf(out, "%s%s (%s%s)",
+			  out->size ? "; " : "; change one of these settings: ", knobs[i].setting, number,
+			  knobs[i].fits ? "" : ", not enough");
+	}
+}
+
 static enum status check_side(const struct config *c, const struct memory_fit *f,
 			      const struct memory_plan *planned, struct error *err)
 {
 	struct memory_fit_knob knobs[MEMORY_FIT_KNOBS];
-	char need[32], there[32], number[32];
+	char need[32], there[32];
 	struct text rows = {0}, turns = {0};
-	size_t count;
 
 	if (memory_fit_bytes(f, planned) <= memory_fit_most(f))
 		return STATUS_OK;
 	units_format(need, sizeof(need), (double)memory_fit_bytes(f, planned), "B");
 	units_format(there, sizeof(there), (double)memory_fit_most(f), "B");
 	add_largest(&rows, f, planned);
-	count = memory_fit_knobs(knobs, c, f, planned);
-	for (size_t i = 0; i < count; i++) {
-		units_format(number, sizeof(number), (double)knobs[i].bytes, "B");
-		text_addf(&turns, "%s%s (%s%s)",
-			  i ? "; " : "; change one of these settings: ", knobs[i].setting, number,
-			  knobs[i].fits ? "" : ", not enough");
-	}
+	add_knobs(&turns, knobs, memory_fit_knobs(knobs, c, f, planned));
 	error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 			"the plan needs %s of %s, but only %s are available: %s%s", need,
 			!planned->gpu ? "memory"

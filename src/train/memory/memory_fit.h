@@ -41,7 +41,7 @@ struct memory_fit_knob {
 	uint64_t bytes;	   /* size of the plan with it */
 	bool fits;	   /* the plan fits memory_fit_room */
 };
-enum { MEMORY_FIT_KNOBS = 14 };
+enum { MEMORY_FIT_KNOBS = 15 };
 /* Lists the settings that would make the plan smaller, each on its own, at the largest value that fits or
  * else at its smallest value. Settings that change least of what the model learns come first. If none fits
  * alone, the last entry combines those for memory. Returns the number of entries. */

@@ -160,7 +160,7 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 	if (m->gpu) {
 		m->outside[MEMORY_LIBRARIES] = libraries_bytes(planned, c);
 		m->outside[MEMORY_NCCL] =
-			c->place.ranks > 1 ? communicators(c) * comm_nccl_bytes(mesh_travels(c)) : 0;
+			c->place.ranks > 1 ? comm_nccl_bytes(communicators(c), mesh_travels(c)) : 0;
 		m->bytes += m->outside[MEMORY_LIBRARIES] + m->outside[MEMORY_NCCL];
 	} else {
 		m->host_bytes += m->arena_bytes;

@@ -37,7 +37,8 @@ struct comm_group {
 	struct comm comm;
 	struct comm_mpi *of;
 	void *handle; /* of MPI */
-	bool recorded, alike, equal;
+	bool alike, equal;
+	bool recorded;	    /* in the count of all ranks, which make the same collectives */
 	unsigned members[]; /* their numbers among all ranks */
 };
 struct task {
@@ -301,11 +302,15 @@ static enum status run(struct comm_mpi *m, const struct task *t, struct error *e
 	return STATUS_OK;
 }
 
-/* The flight record compares the counts of all ranks, so it has only the collectives that all of them
- * make. */
+/* Whether the flight record has the task, and in which count. */
 static bool is_recorded(const struct task *t)
 {
-	return !t->group || (t->group->recorded && t->kind < TASK_GROUP);
+	return !t->group || t->kind < TASK_GROUP;
+}
+
+static enum team_flight_of record_of(const struct task *t)
+{
+	return !t->group || t->group->recorded ? TEAM_FLIGHT_OF_ALL : TEAM_FLIGHT_OF_COPY;
 }
 
 static void *work(void *arg)
@@ -325,12 +330,12 @@ static void *work(void *arg)
 		if (open && !m->err.status) {
 			pthread_mutex_unlock(&m->lock);
 			if (is_recorded(&t))
-				team_flight_begin(m->team->board);
+				team_flight_begin(m->team->board, record_of(&t));
 			if (run(m, &t, &err) && !err.status)
 				error_set(&err, STATUS_BUG, "a collective failed without a message");
 			team_at(m->team->board, TEAM_OP_IDLE);
 			if (!err.status && is_recorded(&t))
-				team_flight_end(m->team->board);
+				team_flight_end(m->team->board, record_of(&t));
 			pthread_mutex_lock(&m->lock);
 			m->err = err;
 		}
@@ -426,7 +431,7 @@ static enum status ask(struct comm_mpi *m, const struct task *t, bool done, stru
 	enum status st;
 
 	if (is_recorded(t))
-		team_flight_ask(m->team->board,
+		team_flight_ask(m->team->board, record_of(t),
 				t->group && !t->group->alike ? record_kinds_of_groups[t->kind]
 							     : record_kinds[t->kind],
 				bytes_of(t), (int32_t)(t->group ? t->group->comm.layer : m->comm.layer));

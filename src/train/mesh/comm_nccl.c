@@ -26,10 +26,10 @@ struct comm_nccl {
 	struct gpu_stream *stream;
 	struct gpu_event *ready, *done; /* end of the back end's work; end of the collectives */
 	struct gpu_event *from, *to; /* on the back end's stream, before and after a wait for collectives */
-	unsigned enqueued;	     /* collectives on the stream whose end is not recorded yet */
-	bool marked;		     /* `from` is recorded, after the last work before a collective */
-	bool timed;		     /* both were recorded and not read yet */
-	gpu_ptr rounded;	     /* [PIECE] BF16; 0: numbers travel as they are */
+	unsigned enqueued[TEAM_FLIGHT_OFS]; /* collectives on the stream whose end is not recorded yet */
+	bool marked;			    /* `from` is recorded, after the last work before a collective */
+	bool timed;			    /* both were recorded and not read yet */
+	gpu_ptr rounded;		    /* [PIECE] BF16; 0: numbers travel as they are */
 	/* A group of ranks: the communication of all, whose stream it uses. So never two communicators of a
 	 * GPU are at work at once, and all ranks run their collectives in the same order. If the groups are
 	 * alike, it uses events and table of that one too.
@@ -57,20 +57,20 @@ static enum status compare(struct comm_nccl *n, enum team_flight_kind kind, uint
 	return collective_table_enter(n->table, &c, err);
 }
 
-/* The flight record compares the counts of all ranks, so it has only the collectives that all of them make.
- */
-static bool is_recorded(const struct comm_nccl *n)
+/* The count of the flight record that has the collectives. */
+static enum team_flight_of record_of(const struct comm_nccl *n)
 {
-	return !n->all || n->members.alike || n->comm.size == n->team->size;
+	return !n->all || n->members.alike || n->comm.size == n->team->size ? TEAM_FLIGHT_OF_ALL
+									    : TEAM_FLIGHT_OF_COPY;
 }
 
 static void record(struct comm_nccl *n, enum team_flight_kind kind, uint64_t bytes)
 {
-	if (!is_recorded(n))
-		return;
-	team_flight_ask(n->team->board, kind, bytes, (int32_t)n->comm.layer);
-	team_flight_begin(n->team->board);
-	n->all->enqueued++;
+	const enum team_flight_of of = record_of(n);
+
+	team_flight_ask(n->team->board, of, kind, bytes, (int32_t)n->comm.layer);
+	team_flight_begin(n->team->board, of);
+	n->all->enqueued[of]++;
 }
 
 /* A group whose collectives are part of the computation. */
@@ -110,7 +110,7 @@ static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype tr
 		record(n, kind, bytes);
 		return follow(n, err);
 	}
-	team_flight_ask(n->team->board, kind, bytes, (int32_t)n->comm.layer);
+	team_flight_ask(n->team->board, TEAM_FLIGHT_OF_ALL, kind, bytes, (int32_t)n->comm.layer);
 	/* The host may wait for another rank in the comparison, while the device has nothing to do. */
 	st = gpu_event_record(all->from, gpu_backend_stream(n->back), err);
 	all->marked = !st;
@@ -118,8 +118,8 @@ static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype tr
 		st = compare(n, kind, (uint32_t)travels + 1, own_size ? 0 : bytes, err);
 	if (st)
 		return st;
-	team_flight_begin(n->team->board);
-	all->enqueued++;
+	team_flight_begin(n->team->board, TEAM_FLIGHT_OF_ALL);
+	all->enqueued[TEAM_FLIGHT_OF_ALL]++;
 	n->comm.count.calls++;
 	n->comm.count.bytes += (double)bytes;
 	return follow(n, err);
@@ -354,16 +354,17 @@ static enum status nccl_gather(struct comm *c, const void *mine, size_t size, vo
 	enum status st;
 
 	count_wait(n);
-	for (; n->enqueued; n->enqueued--) /* the caller has waited for the device */
-		team_flight_end(n->team->board);
-	team_flight_ask(n->team->board, TEAM_FLIGHT_GATHER, size, TEAM_FLIGHT_NO_LAYER);
+	for (int of = 0; of < TEAM_FLIGHT_OFS; of++)
+		for (; n->enqueued[of]; n->enqueued[of]--) /* the caller has waited for the device */
+			team_flight_end(n->team->board, (enum team_flight_of)of);
+	team_flight_ask(n->team->board, TEAM_FLIGHT_OF_ALL, TEAM_FLIGHT_GATHER, size, TEAM_FLIGHT_NO_LAYER);
 	st = compare(n, TEAM_FLIGHT_GATHER, 0, size, err);
 	if (st)
 		return st;
-	team_flight_begin(n->team->board);
+	team_flight_begin(n->team->board, TEAM_FLIGHT_OF_ALL);
 	st = team_gather(n->team, mine, size, all, err);
 	if (!st)
-		team_flight_end(n->team->board);
+		team_flight_end(n->team->board, TEAM_FLIGHT_OF_ALL);
 	return st;
 }
 
@@ -417,9 +418,10 @@ static const struct comm_ops nccl_ops = {
 	.close = nccl_close_comm,
 };
 
-uint64_t comm_nccl_bytes(enum dtype travels)
+uint64_t comm_nccl_bytes(uint64_t communicators, enum dtype travels)
 {
-	return CHANNELS * CONNECTION_BYTES + (travels == DTYPE_BF16 ? dtype_bytes(DTYPE_BF16, PIECE) : 0);
+	return communicators * CHANNELS * CONNECTION_BYTES +
+	       (travels == DTYPE_BF16 ? dtype_bytes(DTYPE_BF16, PIECE) : 0);
 }
 
 enum status comm_nccl_open(struct comm **out, struct team *team, struct error *err)

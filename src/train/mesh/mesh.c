@@ -51,9 +51,7 @@ static const char *tensor_refuses(const struct config *c)
 
 	return t->precision == CONFIG_PRECISION_FP8 ? "precision: fp8; use bf16"
 	       : c->model.load_in_4bit		    ? "load_in_4bit; use BF16 weights"
-	       : t->offload			    ? "offload: optimizer; use none"
 	       : t->master_weights		    ? "master_weights: split or none; use fp32"
-	       : mesh_travels(c) == DTYPE_BF16	    ? "communication_data_type: bf16; use fp32"
 	       : t->optim == CONFIG_ADAMW_8BIT || t->optim == CONFIG_ADAMW_BNB_8BIT ||
 			       t->optim == CONFIG_PAGED_ADAMW_8BIT
 		       ? "moments in 8 bits, whose blocks cross the borders of the ranks' parts; use adamw or "

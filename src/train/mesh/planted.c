@@ -16,15 +16,14 @@
 enum { FIRST_STEP = 3, LATE_SHARE = 300, NETWORK_SHARE = 100 };
 
 /* clang-format off */
-#define KINDS(X) X(SIZE, "size") X(TYPE, "type") X(ORDER, "order") X(HANG, "hang") X(LOST, "lost") X(LATE, "late") X(NETWORK, "network") X(WEIGHTS, "weights")
+#define KINDS(X) X(SIZE, "size") X(TYPE, "type") X(ORDER, "order") X(HANG, "hang") X(LOST, "lost") X(LATE, "late") X(NETWORK, "network") X(WEIGHTS, "weights") X(LAYER, "layer")
 /* clang-format on */
 #define X(name, word) KIND_##name,
 enum kind { KINDS(X) KIND_COUNT };
 #undef X
 
-enum { MOST = 2 };
-static struct planted { /* one per process: a training process has one communication of all, and one of data
-			 */
+enum { MOST = 3 };
+static struct planted { /* one per process: communication of all, of the data axis, of the tensor axis */
 	struct comm_ops ops[MOST];
 	const struct comm_ops *inner[MOST];
 	struct comm *all;
@@ -170,6 +169,30 @@ static enum status all_gather(struct comm *c, struct mat x, const size_t *border
 	return inner_of(c)->all_gather(c, x, border, err);
 }
 
+/* -- within a copy of the model -- */
+
+static void strike_layer(void)
+{
+	if (!planted.due || !planted.mine || planted.kind != KIND_LAYER)
+		return;
+	planted.due = false;
+	hang();
+}
+
+static enum status layer_reduce_scatter(struct comm *c, struct mat x, const size_t *border, struct error *err)
+{
+	strike_layer();
+	return inner_of(c)->reduce_scatter(c, x, border, err);
+}
+
+static enum status layer_all_gather(struct comm *c, struct mat x, const size_t *border, struct error *err)
+{
+	strike_layer();
+	return inner_of(c)->all_gather(c, x, border, err);
+}
+
+/* -- */
+
 static enum status wait_for(struct comm *c, struct error *err)
 {
 	const enum status st = inner_of(c)->wait(c, err);
@@ -205,21 +228,36 @@ static bool parse(const char *words)
 	return *end == ':' || !*end;
 }
 
-static void put(struct comm *c, int at)
+static struct comm_ops *copy_ops(struct comm *c, int at)
 {
 	struct comm_ops *ops = &planted.ops[at];
 
 	planted.inner[at] = c->ops;
 	*ops = *c->ops;
+	c->ops = ops;
+	return ops;
+}
+
+static void put(struct comm *c, int at)
+{
+	struct comm_ops *ops = copy_ops(c, at);
+
 	ops->part = part;
 	ops->all_reduce = all_reduce;
 	ops->reduce_scatter = reduce_scatter;
 	ops->all_gather = all_gather;
 	ops->wait = wait_for;
-	c->ops = ops;
 }
 
-enum status planted_put(struct comm *all, struct comm *data, struct error *err)
+static void put_layer(struct comm *c, int at)
+{
+	struct comm_ops *ops = copy_ops(c, at);
+
+	ops->reduce_scatter = layer_reduce_scatter;
+	ops->all_gather = layer_all_gather;
+}
+
+enum status planted_put(struct comm *all, struct comm *data, struct comm *tensor, struct error *err)
 {
 	const char *words = getenv("ASSAY_TEST_PLANT"), *test = getenv("ASSAY_TEST");
 
@@ -234,12 +272,14 @@ enum status planted_put(struct comm *all, struct comm *data, struct error *err)
 		return error_set(
 			err, STATUS_BAD_INPUT,
 			"ASSAY_TEST_PLANT=%.40s is not KIND:RANK[@STEP][:MORE] with a kind of size, type, "
-			"order, hang, lost, late, network, weights and a rank below %u",
+			"order, hang, lost, late, network, weights, layer and a rank below %u",
 			words, all->size);
 	planted.all = all;
 	planted.mine = all->rank == planted.rank;
 	put(all, 0);
 	if (data)
 		put(data, 1);
+	if (tensor)
+		put_layer(tensor, 2);
 	return STATUS_OK;
 }

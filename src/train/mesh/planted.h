@@ -8,6 +8,7 @@
  * order              it comes second
  * weights            the first all-gather of weights has one number less
  * hang               the rank reads MORE (a FIFO) for ever before it computes
+ * layer              tensor parallel: the same before the step's first collective within a copy of the model
  * lost               the rank is killed
  * late               it sleeps in each step before it computes, MORE percent (300) of the mean step
  * network            every rank's collectives take MORE percent (100) of the mean step longer
@@ -18,7 +19,7 @@
 #define TRAIN_MESH_PLANTED_H
 #include "model/backend/comm.h"
 
-/* Lets the operations of `all` have the planted fault, and those of `data`, the ranks of the data axis (NULL:
- * all). BAD_INPUT: it is not valid. */
-enum status planted_put(struct comm *all, struct comm *data, struct error *err);
+/* Lets the operations of `all` have the planted fault, and those of `data` and `tensor`, the ranks of these
+ * axes (NULL: there are none). BAD_INPUT: it is not valid. */
+enum status planted_put(struct comm *all, struct comm *data, struct comm *tensor, struct error *err);
 #endif

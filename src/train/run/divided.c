@@ -171,19 +171,16 @@ enum status run_collect(struct train *t, struct error *err)
 	if (!t->host_params.collected)
 		return STATUS_OK;
 	st = checkpoint_writer_wait(t->writer, err); /* it reads the same memory */
-	if (!st && t->mesh.tensor > 1)
-		return run_split_collect(t, err);
 	if (!st && t->stepper.model->params.offloaded)
 		st = t->stepper.back.ops->lane_wait(&t->stepper.back, LANE_STATES, err);
+	if (!st && t->mesh.tensor > 1)
+		return run_split_collect(t, err);
 	return st ? st : each_state(t, collect, err);
 }
 
 enum status run_divide(struct train *t, struct error *err)
 {
-	enum status st;
+	enum status st = t->mesh.tensor > 1 ? run_split_divide(t, err) : each_state(t, divide, err);
 
-	if (t->mesh.tensor > 1)
-		return run_split_divide(t, err);
-	st = each_state(t, divide, err);
 	return st ? st : host_params_put_live(&t->stepper.model->params, &t->stepper.back, err);
 }

@@ -15,6 +15,7 @@
 	X(eval_loss, "", -1, "held-out loss at the last evaluation")                                        \
 	X(eval_loss_best, "", -1, "lowest held-out loss of all evaluations after a step")                           \
 	X(fp8_overflows, "", -1, "precision: fp8 only: scales that were not finite, because a number was not, since the start or the resume") \
+	X(graph_launches, "", 0, "GPU runs only: passes over the layers that this process launched as one CUDA graph") \
 	X(tokens, "", 0, "trained tokens without padding")                                                 \
 	X(targets, "", 0, "trained tokens that have a loss")                                               \
 	X(rows, "", 0, "trained rows")                                                                  \
@@ -56,6 +57,8 @@
 	X(kernels_chosen, "the kernel set that OpenBLAS selected itself, if another one is faster") \
 	X(kernels_from, "the cache and key that the kernel set comes from, unless it was timed in this run") \
 	X(late_rank, "several ranks: the rank that came last in most steps, with candidates for the cause and their evidence") \
-	X(attention, "implementation of attention: own (assay's kernels), plain (without tensor cores) or a library")
+	X(attention, "implementation of attention: own (assay's kernels), plain (without tensor cores) or a library") \
+	X(precision, "how the linear layers compute: fp32, tf32, bf16 or fp8") \
+	X(adapters, "LoRA only: fused (in the same GEMMs as their base layers) or separate")
 /* clang-format on */
 #endif

@@ -289,6 +289,29 @@ static void attention_text(char out[96], const struct backend *back)
 		 strcmp(by, "own") && strcmp(by, "plain") ? " for rows of one length, else own" : "");
 }
 
+static bool computes_in_fp8(const struct model *m)
+{
+	for (int64_t i = 0; i < m->shape.layers; i++)
+		if (m->layer[i].qkv.is_fp8) /* all linear layers of a layer are, or none */
+			return true;
+	return false;
+}
+
+/* As the model was opened. So it says whether the setting took effect. */
+static const char *precision_text(const struct train *t)
+{
+	const struct backend *back = &t->stepper.back;
+
+	if (computes_in_fp8(t->stepper.model))
+		return config_precision_name(CONFIG_PRECISION_FP8);
+	if (back->dtype == DTYPE_BF16)
+		return config_precision_name(CONFIG_PRECISION_BF16);
+	return config_precision_name(back->kind == BACKEND_GPU &&
+						     gpu_backend_precision(back) == GPU_PRECISION_TF32
+					     ? CONFIG_PRECISION_TF32
+					     : CONFIG_PRECISION_FP32);
+}
+
 static enum status emit_ready(struct train *t, struct error *err)
 {
 	const struct data_counts c = data_train_counts(t->data);
@@ -301,7 +324,7 @@ static enum status emit_ready(struct train *t, struct error *err)
 	attention_text(attention, back);
 	return run_emit(t, "ready",
 			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s, "
-				  "s:s, s:s, s:O}",
+				  "s:s, s:s, s:s*, s:s, s:O}",
 				  "parameters", (json_int_t)shape_parameters(&t->weights.shape), "trained",
 				  (json_int_t)model_whole(t->stepper.model)->params.length, "rows",
 				  (json_int_t)c.rows, "tokens", (json_int_t)c.tokens, "targets",
@@ -311,7 +334,11 @@ static enum status emit_ready(struct train *t, struct error *err)
 				  "memory_planned_bytes", (json_int_t)t->memory.bytes, "arena_planned_bytes",
 				  (json_int_t)t->memory.arena_bytes, "gemm_rate", t->gemm_rate, "gemm",
 				  gpu ? gpu_backend_gemm(back) : cpu_backend_gemm(back), "attention",
-				  attention, "device", device_name(t), "start_s", t->start_s),
+				  attention, "precision", precision_text(t), "adapters",
+				  t->stepper.model->full       ? NULL
+				  : t->stepper.model->extended ? "fused"
+							       : "separate",
+				  "device", device_name(t), "start_s", t->start_s),
 			err);
 }
 

@@ -9,6 +9,8 @@
 
 /* A clock or a link counts as lower from this share on. */
 static const double lower_share = 0.02;
+/* A late rank's own figures explain at least this share of its delay. */
+static const double explained_share = 0.5;
 
 const char *rank_cause_text(enum rank_cause cause)
 {
@@ -199,6 +201,16 @@ static void explain(struct rank_late *late, const struct rank_figures *means, un
 	text_release(&out);
 }
 
+/* The share of the delay that the candidates explain together. */
+static double explained(const struct rank_late *late)
+{
+	double sum = 0;
+
+	for (int c = 0; c < RANK_CAUSE_COUNT; c++)
+		sum += late->share[c];
+	return sum;
+}
+
 static void add_means(struct rank_account *a, const struct rank_figures *means, unsigned ranks)
 {
 	for (unsigned r = 0; r < ranks; r++) {
@@ -271,6 +283,8 @@ enum status rank_account_make(struct rank_account *a, const struct rank_window *
 		a->late.waited_share = s.waiting_others / s.step;
 		a->late.last_share = s.slowest_share;
 		explain(&a->late, means, w->ranks, numbers + 2 * count);
+		if (explained(&a->late) < explained_share) /* its own figures are not those of a late rank */
+			a->late = (struct rank_late){.rank = -1};
 	}
 	free(numbers);
 	free(means);

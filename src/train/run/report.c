@@ -209,6 +209,8 @@ json_t *run_results(struct train *t)
 	set_memory(v, t);
 	if (t->stepper.model && t->stepper.model->fp8)
 		run_number(v, "fp8_overflows", (double)t->overflows);
+	if (t->stepper.back.kind == BACKEND_GPU && t->stepper.back.device)
+		run_number(v, "graph_launches", (double)gpu_backend_graph_launches(&t->stepper.back));
 	if (state->has_eval)
 		json_object_set_new(v, "eval_loss_first", json_real(state->eval_first));
 	if (t->evaluated)

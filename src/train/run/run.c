@@ -75,10 +75,34 @@ static void note_work(const struct train *t, bool ended)
 		team_flight_worked(board);
 }
 
+/* Time in which this rank waited for collectives in this step. */
+static double waited_s(const struct train *t)
+{
+	return t->comm ? t->comm->count.wait_s : 0;
+}
+
+/* One micro-batch. A CPU's times of a pass include waits for collectives within it, which are taken away: a
+ * GPU's times are those of its stream. */
+static enum status micro(struct train *t, const struct batch *b, struct step_figures *f, struct error *err)
+{
+	const struct step_part before = f->part;
+	const double began_s = waited_s(t);
+	enum status st = stepper_micro(&t->stepper, b, t->state.step, f->size.targets, &f->part, err);
+	const double waited = waited_s(t) - began_s;
+	const double forward = f->part.forward_s - before.forward_s,
+		     both = forward + f->part.backward_s - before.backward_s;
+
+	if (t->stepper.back.kind == BACKEND_GPU || !(both > waited))
+		return st;
+	f->part.forward_s -= waited * forward / both;
+	f->part.backward_s -= waited * (1 - forward / both);
+	return st;
+}
+
 static enum status one_step(struct train *t, struct step_figures *f, struct error *err)
 {
 	uint64_t step = t->state.step;
-	double t0 = clock_now_s(), t1, sum = 0, tuned_s = tuning_s(t);
+	double t0 = clock_now_s(), t1, sum = 0, tuned_s = tuning_s(t), passes_waited;
 	enum status st;
 
 	*f = (struct step_figures){.size = data_step(t->data, step),
@@ -103,7 +127,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		if (!st && t->stepper.last && stepper_updates_early(&t->stepper))
 			st = run_free_states(t, err);
 		if (!st)
-			st = stepper_micro(&t->stepper, b, step, f->size.targets, &f->part, err);
+			st = micro(t, b, f, err);
 		note_work(t, false);
 		if (!st)
 			st = run_emit_alive(t, err);
@@ -117,13 +141,14 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		st = run_free_states(t, err);
 	f->save_s = clock_now_s() - t1;
 	t1 += f->save_s;
+	passes_waited = waited_s(t);
 	if (!st && f->size.targets)
 		st = stepper_end(&t->stepper, f->rate, step, &sum, &f->norm, err);
 	if (!st && f->size.targets)
 		note_work(t, true);
 	if (!st)
 		st = stepper_overflows(&t->stepper, &f->part, err);
-	f->optimiser_s = clock_now_s() - t1 - (t->comm ? t->comm->count.wait_s : 0);
+	f->optimiser_s = clock_now_s() - t1 - (waited_s(t) - passes_waited);
 	if (!st && t->stepper.back.kind == BACKEND_GPU) {
 		st = stepper_times(&t->stepper, &f->part, err);
 		f->optimiser_s = f->part.optimiser_s;
@@ -284,12 +309,17 @@ static bool due(uint64_t step, uint64_t every)
 	return every && step % every == 0;
 }
 
+static bool saves(const struct train *t)
+{
+	return t->config.training.save_strategy != CONFIG_SAVE_NO;
+}
+
 static enum status save(struct train *t, bool wait, struct error *err)
 {
 	struct error why = {0};
 	enum status st = run_collect(t, &why);
 
-	if (!st)
+	if (!st && saves(t))
 		st = run_save(t, wait, &why);
 
 	return st ? fails_at(t, "checkpoint after step", t->state.step, st, &why, err) : STATUS_OK;
@@ -383,7 +413,7 @@ static void warn_if_no_better(const struct train *t)
 			 s->eval_first, s->best_loss, (unsigned long long)s->best_step);
 }
 
-/* Writes the last checkpoint and the adapter or model. */
+/* Writes the last checkpoint and the adapter or model, unless save_strategy is `no`. */
 static enum status finish(struct train *t, struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -406,7 +436,7 @@ static enum status finish(struct train *t, struct error *err)
 		warn_if_no_better(t);
 	if (!st)
 		st = run_collect(t, err);
-	return st || !run_writes(t) ? st : run_export(t, err);
+	return st || !run_writes(t) || !saves(t) ? st : run_export(t, err);
 }
 
 static enum status work(struct train *t, struct error *err)

@@ -5,7 +5,7 @@
  *
  * at       {"phase": "load" | "train" | "save"}
  * ready    {"parameters","trained","rows","tokens","targets","steps","memory_planned_bytes",
- *          "arena_planned_bytes","gemm_rate","gemm","attention","device"}
+ *          "arena_planned_bytes","gemm_rate","gemm","attention","precision","adapters","device"}
  * step     {"step","epoch","loss","grad_norm","learning_rate","tokens","targets","rows","step_s","forward_s",
  *          "backward_s","optimiser_s","wait_s","comm_s","mean_compute_share","exposed_share","waiting_share",
  *          "mean_rows_share","mean_save_share","mean_host_share","late_rank","late_share","gemm_s","save_s","steady","tuning_s","tokens_per_s",

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include "model/tensor/dtype.h"
 #include "train/run/internal.h"
 
@@ -23,10 +24,11 @@ struct moved {
 	struct split_part part;
 	size_t width;	  /* bytes of a number */
 	struct range has; /* what this rank has of its part */
-	struct mat own;	  /* that, on the device */
-	uint8_t *whole;	  /* rank 0's undivided tensor; NULL on other ranks */
-	uint8_t *packed;  /* room for the parts of all ranks on rank 0, else for the own one; owned */
-	size_t *border;	  /* [ranks + 1], in bytes; owned */
+	struct mat own;	  /* that, on the device or in host memory */
+	bool on_host;
+	uint8_t *whole;	 /* rank 0's undivided tensor; NULL on other ranks */
+	uint8_t *packed; /* room for the parts of all ranks on rank 0, else for the own one; owned */
+	size_t *border;	 /* [ranks + 1], in bytes; owned */
 };
 
 static void moved_release(struct moved *v)
@@ -78,7 +80,8 @@ static enum status moved_make(struct moved *v, struct train *t, int i, enum para
 
 	*v = (struct moved){.part = part_of(t, t->mesh.tensor_rank, i),
 			    .width = dtype_bytes(state->dtype, 1),
-			    .has = range_of(t, t->mesh.shard_rank, i)};
+			    .has = range_of(t, t->mesh.shard_rank, i),
+			    .on_host = params_state_offloaded(local, which)};
 	if (v->has.count)
 		v->own = params_cut(local, state, own->offset + v->has.first, v->has.count);
 	if (t->host_params.memory)
@@ -106,14 +109,29 @@ static void copy_range(const struct moved *v, const struct split_part *part, str
 	}
 }
 
+/* Copies the own range to `bytes`, or back. */
+static enum status copy_own(const struct moved *v, struct backend *back, uint8_t *bytes, bool put,
+			    struct error *err)
+{
+	const size_t size = dtype_bytes(v->own.dtype, (uint64_t)v->own.cols);
+
+	if (!v->has.count)
+		return STATUS_OK;
+	if (!v->on_host)
+		return put ? back->ops->put(back, v->own, bytes, err)
+			   : back->ops->get(back, v->own, bytes, err);
+	memcpy(put ? v->own.data : bytes, put ? bytes : v->own.data, size);
+	return STATUS_OK;
+}
+
 static enum status collect(struct moved *v, struct train *t, int i, struct error *err)
 {
 	uint8_t *mine = malloc(dtype_bytes(v->own.dtype, (uint64_t)v->own.cols) + 1);
 	enum status st = mine ? STATUS_OK : error_errno(err, ENOMEM, "a part of the states");
 
 	put_borders(v, t, i);
-	if (!st && v->has.count)
-		st = t->stepper.back.ops->get(&t->stepper.back, v->own, mine, err);
+	if (!st)
+		st = copy_own(v, &t->stepper.back, mine, false, err);
 	if (!st)
 		st = comm_collect(t->comm, mine, v->whole ? v->packed : NULL, v->border, err);
 	for (unsigned r = 0; !st && v->whole && r < t->mesh.tensor * t->mesh.shard; r++) {
@@ -144,7 +162,7 @@ static enum status divide(struct moved *v, struct train *t, int i, struct error 
 	from.whole = tensor;
 	if (!st && v->has.count) {
 		copy_range(&from, part, v->has, v->packed, true);
-		st = t->stepper.back.ops->put(&t->stepper.back, v->own, v->packed, err);
+		st = copy_own(v, &t->stepper.back, v->packed, true, err);
 	}
 	if (!v->whole)
 		free(tensor);

@@ -97,9 +97,11 @@ enum status run_comm_device(struct train *t, struct error *err)
 		st = comm_nccl_device(t->comm, &t->stepper.back, err);
 	if (!st && on_gpu(t))
 		st = open_tensor_groups(t, err);
+	if (t->data_comm) /* gradients of copies; within a copy numbers travel as they are */
+		t->data_comm->travels = t->comm->travels;
 	if (!st)
 		st = open_shard_groups(t, err);
-	return st ? st : planted_put(t->comm, t->data_comm, err);
+	return st ? st : planted_put(t->comm, t->data_comm, t->tensor_comm, err);
 }
 
 void run_comm_close(struct train *t)

@@ -20,6 +20,8 @@ void gemm_choices_release(struct gemm_choices **c)
 	if (*c) {
 		free((*c)->use);
 		free((*c)->choice);
+		free((*c)->adapted);
+		free((*c)->adapted_choice);
 	}
 	free(*c);
 	*c = NULL;
@@ -35,12 +37,11 @@ enum status gpu_backend_watch(struct backend *back, bool watch, struct error *er
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for choices of GEMMs");
 	g->choices->watching = watch;
-	g->choices->uses = 0;
+	g->choices->uses = g->choices->adapted_uses = 0;
 	return STATUS_OK;
 }
 
-/* Makes room for one more element. */
-static enum status grow(void **list, size_t *room, size_t count, size_t size, struct error *err)
+enum status gemm_grow(void **list, size_t *room, size_t count, size_t size, struct error *err)
 {
 	const size_t more = *room ? 2 * *room : 64;
 	void *grown;
@@ -63,14 +64,14 @@ enum status gemm_watch(struct gpu_state *g, const struct gemm *m, const struct m
 
 	if (!c || !c->watching || !m->d.rows)
 		return STATUS_OK;
-	st = grow((void **)&c->use, &c->use_room, c->uses, sizeof(*c->use), err);
+	st = gemm_grow((void **)&c->use, &c->use_room, c->uses, sizeof(*c->use), err);
 	if (!st)
 		c->use[c->uses++] = (struct gemm_use){.g = *m, .h = *h};
 	return st;
 }
 
 /* Rows of activations that are quantized for E4M3 weights have one place and row pitch. */
-static void form_of(struct gemm_form *f, const struct gemm *m)
+void gemm_form_of(struct gemm_form *f, const struct gemm *m)
 {
 	const bool is_quantized = m->b.dtype == DTYPE_E4M3;
 	struct gemm g = *m;
@@ -97,13 +98,13 @@ static bool is_form(const struct gemm_form *f, const struct gemm *m)
 {
 	struct gemm_form other;
 
-	form_of(&other, m);
+	gemm_form_of(&other, m);
 	return !memcmp(f, &other, sizeof(other));
 }
 
 /* Whether a choice for `chosen` rows is used for fewer. With many rows the best tile depends on how many
  * tiles they fill, so the numbers must be close; otherwise the library's first candidate is better. */
-static bool stands_for(int64_t chosen, int64_t rows)
+bool gemm_stands_for(int64_t chosen, int64_t rows)
 {
 	if (chosen < rows)
 		return false;
@@ -119,7 +120,7 @@ const struct gemm_way *gemm_chosen(const struct gpu_state *g, const struct gemm 
 	for (size_t i = 0; c && i < c->count; i++) {
 		const struct gemm_choice *one = &c->choice[i];
 
-		if (!stands_for(one->rows, rows) || (best && one->rows >= best->rows) ||
+		if (!gemm_stands_for(one->rows, rows) || (best && one->rows >= best->rows) ||
 		    !is_form(&one->form, m))
 			continue;
 		best = one;
@@ -144,7 +145,7 @@ static bool is_in_group(const struct gemm_use *a, const struct gemm_use *b)
 {
 	struct gemm_form form;
 
-	form_of(&form, &a->g);
+	gemm_form_of(&form, &a->g);
 	return a->g.d.rows == b->g.d.rows && is_form(&form, &b->g);
 }
 
@@ -165,7 +166,7 @@ static enum status run_next(void *arg, struct error *err)
 	return few_rows_run(p->back, &u->g, &u->h, p->running, err);
 }
 
-static int times_of(const struct gemm *m)
+int gemm_times_of(const struct gemm *m)
 {
 	const double rows = (double)m->d.rows, n = (double)m->d.cols, k = (double)m->b.cols;
 	const double s =
@@ -205,7 +206,7 @@ static enum status time_way(struct group *p, unsigned i, struct error *err)
 	if (i < p->candidates)
 		st = matmul_plan_select(p->plan->plan, i, &why);
 	if (!st)
-		st = gpu_time(p->back, run_next, p, times_of(&p->use[0]->g), &seconds, &why);
+		st = gpu_time(p->back, run_next, p, gemm_times_of(&p->use[0]->g), &seconds, &why);
 	if (st == STATUS_UNSUPPORTED && i) {
 		p->seconds[i] = INFINITY;
 		return STATUS_OK;
@@ -243,12 +244,12 @@ static enum status keep_best(struct group *p, struct error *err)
 	struct gemm_choices *c = gpu_of(p->back)->choices;
 	const unsigned best = fastest(p, p->ways), candidate = fastest(p, p->candidates);
 	struct gemm_choice *one;
-	enum status st = grow((void **)&c->choice, &c->room, c->count, sizeof(*c->choice), err);
+	enum status st = gemm_grow((void **)&c->choice, &c->room, c->count, sizeof(*c->choice), err);
 
 	if (st)
 		return st;
 	one = &c->choice[c->count++];
-	form_of(&one->form, &p->use[0]->g);
+	gemm_form_of(&one->form, &p->use[0]->g);
 	one->rows = p->use[0]->g.d.rows;
 	one->way = p->way[best];
 	if (!p->plan)
@@ -303,8 +304,10 @@ enum status gpu_backend_choose(struct backend *back, double seconds, struct erro
 				group.use[group.uses++] = &c->use[k];
 		st = choose(&group, err);
 	}
-	gpu_tuning_end(back, began_ns);
 	free(group.use);
+	if (!st && c)
+		st = adapted_choose(back, began_ns + (uint64_t)(seconds * 1e9), err);
+	gpu_tuning_end(back, began_ns);
 	*back->arena = before;
 	back->cost = cost;
 	return st;

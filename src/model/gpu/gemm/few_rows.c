@@ -4,8 +4,9 @@
  * Activations are quantized for E4M3 weights, and cuBLASLt runs those GEMMs in which it is faster. Nothing is
  * timed here, because requests may be running (choose.c).
  */
-#include "gpu/matmul/skinny.h"
+#include "gpu/matmul/skinny_adapters.h"
 #include "kernel/matmul/skinny.h"
+#include "kernel/step/rows.h"
 #include "model/gpu/gemm/gemm.h"
 #include "model/tensor/matrix.h"
 
@@ -20,12 +21,14 @@ enum status few_rows_open(struct gpu_state *g, struct error *err)
 	if (!g->options.few_rows)
 		return STATUS_OK;
 	st = skinny_open(&g->skinny, g->device, &why);
+	if (!st && g->options.adapters != GPU_ADAPTERS_APART)
+		st = skinny_adapters_open(g->skinny, g->stream, &why);
 	if (!g->options.invariant && (st == STATUS_UNSUPPORTED || st == STATUS_UNAVAILABLE))
 		return STATUS_OK; /* cuBLASLt does all of BF16's; those of E4M3 are refused */
 	return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
 }
 
-static struct skinny_problem problem_of(const struct gemm *m, const struct mat *h, int64_t row, int64_t rows)
+struct skinny_problem few_rows_problem(const struct gemm *m, const struct mat *h, int64_t row, int64_t rows)
 {
 	const struct mat a = mat_rows(&m->a, row, rows), d = mat_rows(h->rows ? h : &m->d, row, rows);
 	const struct mat c = m->beta != 0 ? mat_rows(&m->c, row, rows) : (struct mat){0};
@@ -72,7 +75,7 @@ static enum status run_own(struct backend *back, const struct gemm *m, const str
 
 	for (int64_t row = 0; !st && row < m->d.rows; row += most) {
 		const struct skinny_problem p =
-			problem_of(m, h, row, m->d.rows - row < most ? m->d.rows - row : most);
+			few_rows_problem(m, h, row, m->d.rows - row < most ? m->d.rows - row : most);
 		struct skinny_choice choice[SKINNY_CHOICES_MOST];
 
 		st = skinny_check(&p, err);
@@ -90,6 +93,33 @@ static enum status run_own(struct backend *back, const struct gemm *m, const str
 	return st;
 }
 
+/* Whether step_quantize takes such rows. */
+static bool is_quantized_at_once(const struct mat *from, const struct mat *to)
+{
+	return from->rows > 0 && from->cols <= STEP_QUANTIZE_MAX &&
+	       !(from->cols % 8 || from->ld % 8 || to->ld % 8 || gpu_address(from->data) % 16 ||
+		 gpu_address(to->data) % 8);
+}
+
+static enum status quantize_at_once(const struct gpu_state *g, const struct mat *from, const struct mat *to,
+				    struct error *err)
+{
+	const unsigned grid[3] = {(unsigned)from->rows, 1, 1},
+		       block[3] = {step_quantize_threads((uint64_t)from->cols), 1, 1};
+	const struct step_quantize_args args = {
+		.x = gpu_address(from->data),
+		.y_e4m3 = gpu_address(to->data),
+		.scale = gpu_address(to->scales.data),
+		.ld_x = from->ld,
+		.ld_e4m3 = to->ld,
+		.rows = (uint32_t)from->rows,
+		.cols = (uint32_t)from->cols,
+	};
+
+	return gpu_launch_early(g->kernel[GPU_KERNEL_STEP_QUANTIZE], g->stream, grid, block, STEP_NORM_SHARED,
+				&args, err);
+}
+
 enum status few_rows_quantize(struct gpu_state *g, const struct mat *from, const struct mat *to,
 			      struct error *err)
 {
@@ -103,7 +133,8 @@ enum status few_rows_quantize(struct gpu_state *g, const struct mat *from, const
 		.row_to = (uint64_t)to->ld,
 	};
 
-	return skinny_quantize(g->skinny, &q, true, g->stream, err);
+	return is_quantized_at_once(from, to) ? quantize_at_once(g, from, to, err)
+					      : skinny_quantize(g->skinny, &q, true, g->stream, err);
 }
 
 /* Without a choice by timing. On an H200 cuBLASLt is faster from 128 rows on, unless splitting a long k pays.
@@ -144,12 +175,45 @@ static enum status run_quantized(struct backend *back, const struct gemm *m, con
 	return st || !h->e4m3 ? st : few_rows_quantize(gpu_of(back), h, h->e4m3, err);
 }
 
-enum status few_rows_run(struct backend *back, const struct gemm *m, const struct mat *h,
-			 const struct gemm_way *way, struct error *err)
+enum status few_rows_quantized(struct backend *back, const struct gemm *m, few_rows_quantized_run *run,
+			       void *arg, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(back->arena);
 	struct gemm quantized = *m;
-	enum status st;
+	enum status st = STATUS_OK;
+
+	if (m->b.dtype != DTYPE_E4M3)
+		return run(back, m, arg, err);
+	if (m->a.e4m3 && m->a.e4m3->cols == m->a.cols) {
+		quantized.a = *m->a.e4m3;
+		quantized.a.rows = m->a.rows;
+		return run(back, &quantized, arg, err);
+	}
+	st = workspace_e4m3(back, m, &quantized.a, err);
+	if (!st)
+		st = few_rows_quantize(gpu_of(back), &m->a, &quantized.a, err);
+	if (!st)
+		st = run(back, &quantized, arg, err);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+struct wanted {
+	const struct mat *h;
+	const struct gemm_way *way;
+};
+
+static enum status run_wanted(struct backend *back, const struct gemm *m, void *arg, struct error *err)
+{
+	const struct wanted *w = arg;
+
+	return run_quantized(back, m, w->h, w->way, err);
+}
+
+enum status few_rows_run(struct backend *back, const struct gemm *m, const struct mat *h,
+			 const struct gemm_way *way, struct error *err)
+{
+	struct wanted wanted = {.h = h, .way = way};
 
 	/* Rows that must not depend on their number are never quantized: their kind is one for all numbers.
 	 */
@@ -157,18 +221,7 @@ enum status few_rows_run(struct backend *back, const struct gemm *m, const struc
 		return run_own(back, m, h, SKINNY_ROWS_MOST, way ? &way->own : NULL, err);
 	if (gpu_of(back)->options.invariant)
 		return run_own(back, m, h, SKINNY_MIXED_ROWS_MOST, NULL, err);
-	if (m->a.e4m3 && m->a.e4m3->cols == m->a.cols) {
-		quantized.a = *m->a.e4m3;
-		quantized.a.rows = m->a.rows;
-		return run_quantized(back, &quantized, h, way, err);
-	}
-	st = workspace_e4m3(back, m, &quantized.a, err);
-	if (!st)
-		st = few_rows_quantize(gpu_of(back), &m->a, &quantized.a, err);
-	if (!st)
-		st = run_quantized(back, &quantized, h, way, err);
-	arena_reset(back->arena, &mark);
-	return st;
+	return few_rows_quantized(back, m, run_wanted, &wanted, err);
 }
 
 /* Activations beside E4M3 weights as they are when the own kernels read them. */
@@ -196,7 +249,7 @@ unsigned few_rows_ways(const struct gpu_state *g, const struct gemm *m, const st
 		return 0;
 	if (m->d.rows <= SKINNY_ROWS_MOST) {
 		const struct gemm q = quantized(m);
-		const struct skinny_problem p = problem_of(&q, h, 0, m->d.rows);
+		const struct skinny_problem p = few_rows_problem(&q, h, 0, m->d.rows);
 
 		if (is_taken || !skinny_check(&p, &ignored))
 			choices = skinny_choices(g->skinny, &p, own);

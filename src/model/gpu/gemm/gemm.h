@@ -48,12 +48,23 @@ struct gemm_use {
 	struct gemm g;
 	struct mat h;
 };
+/* The choice of one kernel for a GEMM with adapters, or of `apart` operations (adapted.c). */
+struct adapted_choice {
+	struct gemm_form form; /* of the GEMM without adapters */
+	int64_t rows, a_rows;
+	bool swiglu, is_apart;
+	struct skinny_choice own;
+};
 struct gemm_choices {
 	bool watching;
 	struct gemm_use *use;
 	size_t uses, use_room;
 	struct gemm_choice *choice;
 	size_t count, room;
+	struct adapted_gemm *adapted; /* that ran while the back end watched */
+	size_t adapted_uses, adapted_use_room;
+	struct adapted_choice *adapted_choice;
+	size_t adapted_count, adapted_room;
 };
 
 /* Everything that a choice depends on: "NT 8192x4608x3584 bf16 bf16 to bf16, rows 3584 3584 4608, by 256,
@@ -80,6 +91,15 @@ enum status gemm_plans_find(struct backend *back, const struct gemm *g, struct g
 enum status gemm_watch(struct gpu_state *g, const struct gemm *m, const struct mat *h, struct error *err);
 const struct gemm_way *gemm_chosen(const struct gpu_state *g, const struct gemm *m);
 void gemm_choices_release(struct gemm_choices **c);
+void gemm_form_of(struct gemm_form *f, const struct gemm *m);
+/* Whether a choice for `chosen` rows is used for `rows`. */
+bool gemm_stands_for(int64_t chosen, int64_t rows);
+/* Number of calls that a way is timed with. */
+int gemm_times_of(const struct gemm *m);
+/* Makes room for one more element of a list. */
+enum status gemm_grow(void **list, size_t *room, size_t count, size_t size, struct error *err);
+/* gpu_backend_choose for GEMMs with adapters, until the clock of core/clock.h has reached end_ns. */
+enum status adapted_choose(struct backend *back, uint64_t end_ns, struct error *err);
 /* The largest power of two up to 256 that divides the addresses of all operands. */
 unsigned gemm_alignment(const struct gemm *g);
 
@@ -91,6 +111,13 @@ bool few_rows_take(const struct gpu_state *g, const struct gemm *m);
 /* Without a way (NULL) it is a function of the shape. */
 enum status few_rows_run(struct backend *back, const struct gemm *m, const struct mat *h,
 			 const struct gemm_way *way, struct error *err);
+/* A GEMM's rows row .. row + rows - 1 as own kernels take them. */
+struct skinny_problem few_rows_problem(const struct gemm *m, const struct mat *h, int64_t row, int64_t rows);
+/* Calls `run` with the GEMM whose x is quantized, if W is E4M3. */
+typedef enum status few_rows_quantized_run(struct backend *back, const struct gemm *m, void *arg,
+					   struct error *err);
+enum status few_rows_quantized(struct backend *back, const struct gemm *m, few_rows_quantized_run *run,
+			       void *arg, struct error *err);
 /* The ways that are worth timing for a GEMM: of those that few_rows_take the library's too, of others in BF16
  * only those of own kernels. Returns their number; 0: it has one, or own kernels do not support it. */
 enum { FEW_ROWS_OWN_MOST = 16, FEW_ROWS_WAYS_MOST = FEW_ROWS_OWN_MOST + 1 };

@@ -25,16 +25,34 @@ struct paged_call {
 	struct mat qkv, o;
 };
 
-static enum gpu_kernel_id kernel_of(const struct paged_call *c)
+static enum gpu_kernel_id kernel_of(const struct paged_call *c, bool late)
 {
-	if (c->at->head_dim == 64) /* or 128: workspace_paged refuses others */
-		return c->cache->scale.rows ? GPU_KERNEL_PAGED_E4M3_64 : GPU_KERNEL_PAGED_BF16_64;
-	return c->cache->scale.rows ? GPU_KERNEL_PAGED_E4M3_128 : GPU_KERNEL_PAGED_BF16_128;
+	static const enum gpu_kernel_id all[2][2][2] = {
+		{{GPU_KERNEL_PAGED_BF16_64, GPU_KERNEL_PAGED_BF16_64_LATE},
+		 {GPU_KERNEL_PAGED_E4M3_64, GPU_KERNEL_PAGED_E4M3_64_LATE}},
+		{{GPU_KERNEL_PAGED_BF16_128, GPU_KERNEL_PAGED_BF16_128_LATE},
+		 {GPU_KERNEL_PAGED_E4M3_128, GPU_KERNEL_PAGED_E4M3_128_LATE}},
+	};
+
+	/* a head has 64 elements or 128: workspace_paged refuses others */
+	return all[c->at->head_dim != 64][c->cache->scale.rows > 0][late];
 }
 
 static uint32_t group_of(const struct attention *at)
 {
 	return (uint32_t)(at->heads / at->kv_heads);
+}
+
+/* Whether the kernel that joins late takes the step: its units have one row and one split. */
+static bool joins_late(const struct backend *back, const struct paged_call *c, uint32_t depth)
+{
+	const struct gpu_state *g = gpu_of(back);
+	const struct paged_rows *host = &((const struct paged_placed *)c->rows->lists)->host;
+
+	return !g->options.deterministic && group_of(c->at) <= 8 &&
+	       host->begin[host->sequences] == host->sequences &&
+	       paged_shared_late((uint32_t)c->at->head_dim, c->cache->scale.rows ? 1 : 2, depth) <=
+		       g->shared_most;
 }
 
 /* rest: without the sequences that have tiles. */
@@ -66,6 +84,7 @@ static enum status run_units(struct backend *back, const struct paged_call *c, b
 		.scale_log2 = c->at->scale * LOG2_E,
 	};
 	const bool e4m3 = c->cache->scale.rows > 0;
+	bool late;
 
 	args.depth = paged_depth(dim, e4m3 ? 1 : 2, shared_most);
 	if (!args.depth)
@@ -73,8 +92,10 @@ static enum status run_units(struct backend *back, const struct paged_call *c, b
 				 "attention over a paged KV cache needs %u bytes of shared memory per block, "
 				 "but the GPU has %u",
 				 paged_shared(dim, e4m3 ? 1 : 2, 1), shared_most);
-	return gpu_run_early(back, kernel_of(c), blocks, PAGED_THREADS,
-			     paged_shared(dim, e4m3 ? 1 : 2, args.depth), &args, err);
+	late = joins_late(back, c, args.depth);
+	return gpu_run_early(back, kernel_of(c, late), blocks, PAGED_THREADS,
+			     (late ? paged_shared_late : paged_shared)(dim, e4m3 ? 1 : 2, args.depth), &args,
+			     err);
 }
 
 /* -- tiles -- */
