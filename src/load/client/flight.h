@@ -54,8 +54,8 @@ struct flight_list {
 /* Its transfer begins at now_ns, which is not before the time of those in the list. */
 void flight_list_add(struct flight_list *l, struct flight *f, uint64_t now_ns);
 void flight_list_remove(struct flight_list *l, struct flight *f);
-/* The flight whose time limit ends first: that of the connection until the request is sent, and that of the
- * request. *end_ns: when it ends. NULL: the list is empty; then *end_ns is UINT64_MAX. */
+/* The flight whose time limit ends first. Until the request is sent, the limit of the connection counts, too.
+ * *end_ns: when the limit ends. NULL: the list is empty; then *end_ns is UINT64_MAX. */
 struct flight *flight_list_limit(struct flight_list *l, const struct http_options *o, uint64_t *end_ns);
 
 /* A list whose users are several threads. Zeroed is not valid. */

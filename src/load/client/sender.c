@@ -26,7 +26,8 @@ enum {
 	LOOK_NS = 50000000 /* at the stop flag */,
 	PAUSE_NS = 1000000000,
 	TURN_NS = 100000,
-	SLEPT_NS = 20000
+	SLEPT_NS = 20000,
+	COLLECT_NS = 1000 /* the kernel needs less for an event that a wait returns */
 };
 
 static uint64_t now_ns(const struct sender *s)
@@ -418,9 +419,11 @@ static bool take_events(struct sender *s)
 	const uint64_t before_ns = now_ns(s);
 	const int count = epoll_wait(s->poll, events, EVENTS, -1);
 	const uint64_t after_ns = now_ns(s);
-	/* After a sleep, what woke us has just arrived. Otherwise it came after the wait before, if that one
-	 * took all. */
-	const uint64_t earliest_ns = after_ns - before_ns > SLEPT_NS ? after_ns : s->clear_ns;
+	/* After a sleep, what woke us arrived before the kernel collected the events. Otherwise it came after
+	 * the wait before, if that one took all. */
+	const uint64_t collect_ns = COLLECT_NS * (uint64_t)(count > 0 ? count : 0);
+	const uint64_t earliest_ns =
+		after_ns - before_ns > SLEPT_NS + collect_ns ? after_ns - collect_ns : s->clear_ns;
 
 	for (int i = 0; i < count; i++) {
 		take_event(s, &events[i], earliest_ns);
@@ -508,13 +511,10 @@ static void loop(struct sender *s)
 	const uint64_t end_ns = s->send_end_ns + s->spec->grace_ns;
 
 	while (goes_on(s, end_ns)) {
-		uint64_t due_ns;
-
+		let_come(s, next_due(s, end_ns));
 		if (!send_due(s) || !prepare_next(s))
 			break;
-		due_ns = next_due(s, end_ns);
-		let_come(s, due_ns);
-		arm(s, due_ns);
+		arm(s, next_due(s, end_ns));
 		if (!take_events(s))
 			break;
 	}
