@@ -13,6 +13,7 @@ trap '[ -z "$exporter" ] || kill "$exporter"; rm -rf "$tmp"' EXIT
 "$build/tests/watch/recording" 8 30 > machine.rec
 # up OPTION..: starts it; $port, $pid
 up() {
+	: > exporter.out # what the one before said is not this one's
 	"$assay" exporter --replay machine.rec --port 0 "$@" > exporter.out 2>&1 < /dev/null &
 	exporter=$!
 	for _ in $(seq 300); do grep -q '/metrics' exporter.out && break; kill -0 "$exporter" 2> /dev/null || break; sleep 0.05; done

@@ -16,6 +16,7 @@ none_left() {
 	return 1
 }
 up() {
+	: > exporter.out # what the one before said is not this one's
 	LD_PRELOAD=${preload-} "$assay" exporter --port 0 --names both --interval 200ms "$@" > exporter.out 2>&1 < /dev/null &
 	exporter=$!
 	for _ in $(seq 300); do grep -q '/metrics' exporter.out && break; kill -0 "$exporter" 2> /dev/null || break; sleep 0.05; done

@@ -17,6 +17,7 @@ if grep -q 'built without' err; then echo "1..0 # SKIP this build has no tokeniz
 
 # start OPTION..: the server in a session of its own, $server; it may be still loading
 start() {
+	: > serve.out # what the one before said is not this one's
 	setsid "$assay" serve tiny --port 0 --device cpu "$@" > serve.out 2> serve.err < /dev/null &
 	server=$!
 }

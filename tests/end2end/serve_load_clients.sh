@@ -20,6 +20,8 @@ if grep -q 'built without' err; then echo "1..0 # SKIP this build has no tokeniz
 up() {
 	name=$1
 	shift
+	: > serve.out # what the one before said is not this one's
+	: > serve.err
 	"$assay" serve tiny --served-model-name "$name" --device cpu --port 0 --no-telemetry --out "run$n" "$@" > serve.out 2> serve.err < /dev/null &
 	server=$!
 	for _ in $(seq 600); do grep -q '^API' serve.out && grep -q 'is ready' serve.err && break; sleep 0.1; done

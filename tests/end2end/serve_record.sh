@@ -23,6 +23,7 @@ ok "a model that is not there" eval '! expect 0 serve none --out run'
 ok "leaves nothing behind" [ ! -e run ]
 
 start() { # OPTION..: the server's URL in $url once it is ready
+	: > shown # what the one before said is not this one's
 	"$assay" serve model --chat-template qwen2.5 --context 256 --device cpu --port 0 "$@" > shown 2> said < /dev/null &
 	pid=$!
 	for _ in $(seq 600); do
