@@ -20,6 +20,8 @@ OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # Shared memory copies need rights that a container may lack; and nothing leaves the machine.
 OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_mpi_yield_when_idle=1
 export ASSAY_MODULE_DIR TMPDIR OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_btl_vader_single_copy_mechanism OMPI_MCA_mpi_yield_when_idle
+# Ranks that wait leave the cores to others (tests/fake/mpi_yield.c).
+[ ! -e "$(dirname "$fake")/mpi_yield.so" ] || { LD_PRELOAD=$(dirname "$fake")/mpi_yield.so && export LD_PRELOAD; }
 # MPI itself frees little of what it takes: a build with LeakSanitizer looks for everything else.
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 export ASAN_OPTIONS
