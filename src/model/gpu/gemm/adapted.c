@@ -211,13 +211,7 @@ static enum status time_way(struct group *p, unsigned i, struct error *err)
 		return STATUS_OK;
 	p->running = i;
 	st = gpu_time(p->back, run_next, p, gemm_times_of(&p->use[0]->base), &seconds, &why);
-	if (st == STATUS_UNSUPPORTED && i) {
-		p->seconds[i] = INFINITY;
-		return STATUS_OK;
-	}
-	if (!p->seconds[i] || seconds < p->seconds[i])
-		p->seconds[i] = seconds;
-	return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
+	return gemm_note_time(st, seconds, i > 0, &p->seconds[i], &why, err);
 }
 
 static enum status keep_best(struct group *p, struct error *err)

@@ -193,6 +193,18 @@ static bool is_hopeless(const struct group *p, unsigned i)
 	return best > 0 && p->seconds[i] > worth_again * best;
 }
 
+enum status gemm_note_time(enum status st, double seconds, bool may_lack, double *best,
+			   const struct error *why, struct error *err)
+{
+	if (st == STATUS_UNSUPPORTED && may_lack) {
+		*best = INFINITY;
+		return STATUS_OK;
+	}
+	if (!*best || seconds < *best)
+		*best = seconds;
+	return st ? error_set_cause(err, st, why->cause, "%s", why->text) : STATUS_OK;
+}
+
 /* UNSUPPORTED is not an error, unless it is the way that runs anyway. */
 static enum status time_way(struct group *p, unsigned i, struct error *err)
 {
@@ -207,13 +219,7 @@ static enum status time_way(struct group *p, unsigned i, struct error *err)
 		st = matmul_plan_select(p->plan->plan, i, &why);
 	if (!st)
 		st = gpu_time(p->back, run_next, p, gemm_times_of(&p->use[0]->g), &seconds, &why);
-	if (st == STATUS_UNSUPPORTED && i) {
-		p->seconds[i] = INFINITY;
-		return STATUS_OK;
-	}
-	if (!p->seconds[i] || seconds < p->seconds[i])
-		p->seconds[i] = seconds;
-	return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
+	return gemm_note_time(st, seconds, i > 0, &p->seconds[i], &why, err);
 }
 
 static enum status list_ways(struct group *p, struct error *err)

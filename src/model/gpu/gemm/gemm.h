@@ -98,6 +98,11 @@ bool gemm_stands_for(int64_t chosen, int64_t rows);
 int gemm_times_of(const struct gemm *m);
 /* Makes room for one more element of a list. */
 enum status gemm_grow(void **list, size_t *room, size_t count, size_t size, struct error *err);
+/* Notes what timing a way of a GEMM returned: the shortest time of all so far in *best, 0 for none.
+ * `may_lack`: there is another way, so UNSUPPORTED makes *best infinite and is not an error. Other errors:
+ * that of `why`. */
+enum status gemm_note_time(enum status st, double seconds, bool may_lack, double *best,
+			   const struct error *why, struct error *err);
 /* gpu_backend_choose for GEMMs with adapters, until the clock of core/clock.h has reached end_ns. */
 enum status adapted_choose(struct backend *back, uint64_t end_ns, struct error *err);
 /* The largest power of two up to 256 that divides the addresses of all operands. */
