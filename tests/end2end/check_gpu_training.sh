@@ -54,14 +54,15 @@ ok ".. which is said" grep -q '^calls: skipped, because ASSAY_SMOLLM2' skipped/s
 ok "rows that are none fail" sh -c '! ASSAY_SMOLLM2=model ASSAY_BFCL=said "$0" none calls > /dev/null 2>&1' "$root/tools/check-gpu-training"
 ok ".. by name" grep -q '^calls: .*said' none/steps.txt
 if mpirun --version 2> /dev/null | grep -q 'Open MPI\|OpenRTE'; then
-	ok "two ranks run" checked two zero tensor
+	ok "two ranks run" checked two zero tensor rates
 	for kind in lora full; do ok "tensor parallel is compared, $kind" grep -q "tensor-one-$kind beside tensor-two-$kind: losses of 4 steps within" two/steps.txt; done
 	for stage in 1 2 3; do ok ".. with zero_stage: $stage" grep -q "tensor-one-full beside tensor-zero$stage-full: losses of 4 steps within" two/steps.txt; done
 	ok ".. and with gradients in BF16" grep -q 'tensor-one-full beside tensor-bf16: losses of 4 steps within' two/steps.txt
 	ok ".. and with states in host memory" grep -q 'tensor-two-full beside tensor-host: losses of 4 steps within 0$' two/steps.txt
 	ok ".. and of one copy" grep -q 'tensor-two-full beside tensor-stage: losses of 4 steps within' two/steps.txt
 	for from in 1 2; do ok ".. and after a resume of $from rank(s)" grep -q "tensor-from-$from-rest beside tensor-from-$from-on: losses of 4 steps within" two/steps.txt; done
-	ok "so is its rate" grep -qE '^tensor parallel / data parallel, equal tokens: [0-9]' two/steps.txt
+	for run in data tensor zero3-none zero3-full zero3-14b; do ok "rates-$run has a rate" grep -qE "^rates-$run	[0-9.e+]+	" two/table.tsv; done
+	ok "rates are compared" grep -qE '^tensor parallel / data parallel, equal tokens: [0-9]' two/steps.txt
 	for stage in 0 1 2 3; do ok "zero_stage: $stage is compared" grep -q "zero-one beside zero-$stage: losses of 4 steps within" two/steps.txt; done
 fi
 ok "a shape that is none fails" sh -c '! MIDDLE=none "$0" bad low > said 2>&1' "$root/tools/check-gpu-training"
