@@ -39,7 +39,7 @@ ok ".. and half of the time" is "$(figure communication_s)" "$(awk -v t="$time" 
 ok ".. and need 64 MiB more" [ "$(figure nccl)" = $(((24 * 12 + 64) * 1024 * 1024)) ]
 ok "the text says so" expect 0 train halves.yaml --plan --gpus 8
 ok ".. with the type" says 'in BF16; each rank sends' out
-# A step of one micro-batch on one GPU: activations lie in the gradient's memory.
+# A step of one micro-batch: activations lie in the gradient's memory.
 sed 's/global_batch_size: 16/global_batch_size: 4\n  per_device_train_batch_size: 4/' full.yaml > once.yaml
 sed 's/global_batch_size: 4/global_batch_size: 8/' once.yaml > twice.yaml
 ok "a step of two micro-batches" plan twice.yaml --gpus 1
@@ -48,8 +48,16 @@ twice=$(figure arena_bytes)
 ok "a step of one micro-batch" plan once.yaml --gpus 1
 ok ".. does" eval '[ "$(figure shared_bytes)" -gt 0 ]'
 ok ".. and needs less, by that" [ "$(figure arena_bytes)" = $((twice - $(figure shared_bytes))) ]
-ok ".. unless two GPUs add their gradients" plan twice.yaml --gpus 2
-ok ".. which share none" eval '! says shared_bytes out'
+alone=$(figure shared_bytes)
+ok "two GPUs with one micro-batch each" plan twice.yaml --gpus 2
+ok ".. share as much" [ "$(figure shared_bytes)" = "$alone" ]
+sed '$a\  zero_stage: 3' twice.yaml > divided.yaml
+sed 's/global_batch_size: 8/global_batch_size: 16/' divided.yaml > more.yaml
+ok "two that divide the gradient, with two micro-batches" plan more.yaml --gpus 2
+ok ".. share none" eval '! says shared_bytes out'
+more=$(figure arena_bytes)
+ok ".. with one" plan divided.yaml --gpus 2
+ok ".. share what is in a range" eval '[ "$(figure shared_bytes)" -gt 0 ] && [ "$(figure arena_bytes)" = $((more - $(figure shared_bytes))) ]'
 ok "the text has it too" expect 0 train once.yaml --plan --gpus 1
 ok ".. and says where they are" says "shared .* activations that lie in the gradient's memory until it is written; not added" out
 refused() { expect 64 train "$@" && says "$words" err; }

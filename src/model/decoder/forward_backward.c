@@ -312,6 +312,24 @@ static int64_t mlp_rows(const struct pass *p)
 	return rows < most ? rows : most;
 }
 
+/* All rows of the layers' input or of its gradient. */
+static struct mat all_rows(const struct pass *p)
+{
+	return (struct mat){
+		.rows = p->batch->tokens, .cols = p->model->shape.hidden, .dtype = p->back->dtype};
+}
+
+/* Bytes behind dx for the backward pass of the embedding. */
+static size_t embedding_room(const struct pass *p)
+{
+	struct arena sum = {0};
+	struct mat all = all_rows(p);
+
+	return split_is(&p->model->split) && !arena_mat(&sum, MEM_SCRATCH, &all, "embeddings", NULL)
+		       ? sum.used
+		       : 0;
+}
+
 /* First what is saved, then what is shared, of which the MLP's comes last. */
 static enum status place_saved(const struct pass *p, struct error *err)
 {
@@ -327,6 +345,7 @@ static enum status place_saved(const struct pass *p, struct error *err)
 	if (!st)
 		st = place_ends(p, err);
 	saved->shared = arena_mark(p->back->arena);
+	saved->lent.embedding = saved->shared.used + embedding_room(p);
 	for (int of_mlp = 0; of_mlp < 2; of_mlp++) {
 		saved->mlp = arena_mark(p->back->arena);
 		for (int i = 0; !st && i < SAVED_FIELDS; i++)
@@ -418,11 +437,9 @@ static enum status begin_span(const struct span_run *r, bool backward, struct er
 	return slots_begin(r->pass->model, r->pass->back, backward, err);
 }
 
-/* All rows of the layers' input or of its gradient, in scratch memory. */
 static enum status place_all_rows(const struct pass *p, struct mat *all, struct error *err)
 {
-	*all = (struct mat){
-		.rows = p->batch->tokens, .cols = p->model->shape.hidden, .dtype = p->back->dtype};
+	*all = all_rows(p);
 	return arena_mat(p->back->arena, MEM_SCRATCH, all, "embeddings of all rows", err);
 }
 
@@ -458,13 +475,18 @@ static enum status embed_split(const struct pass *p, struct mat x, struct error 
 	return st;
 }
 
+/* The matrices of the layers are not needed any more. */
 static enum status embed_split_bwd(const struct pass *p, struct mat dx, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(p->back->arena);
 	struct model *m = p->model;
 	struct mat all;
-	enum status st = place_all_rows(p, &all, err);
+	enum status st;
 
+	arena_reset(p->back->arena, &p->saved->shared);
+	st = place_all_rows(p, &all, err);
+	if (!st && p->saved->lent.saved && p->back->arena->used > p->saved->lent.embedding)
+		st = lent_overlap(0, err);
 	if (!st)
 		st = p->back->ops->convert(p->back, dx, own_part(p, &all), err);
 	if (!st)
@@ -546,6 +568,7 @@ static enum status layers_backward(void *arg, struct error *err)
 			st = inputs_done(p, i, err);
 		if (!st)
 			st = slots_done(p->model, p->back, i, err);
+		lent_left(p, i);
 		if (!st)
 			st = divided_layer_done(p->model, p->back, i, err);
 		if (!st && p->layer_done)
@@ -557,6 +580,7 @@ static enum status layers_backward(void *arg, struct error *err)
 		st = embed_split_bwd(p, r->dx, err);
 	else if (!st && p->model->embed.grad.rows)
 		st = p->back->ops->embed_bwd(p->back, p->batch, r->dx, p->model->embed.grad, err);
+	lent_left(p, -1);
 	return st ? st : divided_end(p->model, p->back, err);
 }
 

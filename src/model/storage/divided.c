@@ -243,15 +243,17 @@ static struct mat grad_of(const struct divided *d, const struct part *part, int6
 	return memory_of(d, d->grad, &d->grad_ends, part, number);
 }
 
-/* The part's memory becomes zero, except the own range's elements, which go on from what was summed so far.
- */
+/* The part's memory becomes zero. If a step has several passes, the own range's elements go on from the sum
+ * of the earlier ones. */
 static enum status open_part(struct model *m, struct backend *back, int64_t number, struct error *err)
 {
 	const struct part part = part_of(&m->divided, &m->params, number);
 	const struct mat memory = grad_of(&m->divided, &part, number);
 	enum status st = memory.cols ? back->ops->zero(back, memory, err) : STATUS_OK;
 
-	return st ? st : copy_own(&m->params, back, &part, &memory, &m->params.grad, false, err);
+	if (st || m->divided.one_pass)
+		return st;
+	return copy_own(&m->params, back, &part, &memory, &m->params.grad, false, err);
 }
 
 static enum status sum_part(const struct model *m, int64_t number, struct error *err)
@@ -265,13 +267,28 @@ static enum status sum_part(const struct model *m, int64_t number, struct error 
 	return d->comm->ops->reduce_scatter(d->comm, grad_of(d, &part, number), part.border, err);
 }
 
+/* The gradient may lie where passes have their matrices (lent.h). */
+static enum status check_not_read(const struct model *m, const struct part *part, int64_t number,
+				  struct error *err)
+{
+	const struct divided *d = &m->divided;
+	const struct params *p = &m->params;
+	const size_t own = params_begin(p), first = part->first > own ? part->first : own;
+
+	if (!p->grad.data || first >= part->last || first >= params_end(p) ||
+	    d->read_end <= (uintptr_t)params_cut(p, &p->grad, first, 1).data)
+		return STATUS_OK;
+	return lent_overlap(number < d->layers ? number + 1 : number == d->layers ? 0 : number, err);
+}
+
 /* After the wait for its sum. */
 static enum status take_part(struct model *m, struct backend *back, int64_t number, struct error *err)
 {
 	const struct part part = part_of(&m->divided, &m->params, number);
 	const struct mat memory = grad_of(&m->divided, &part, number);
+	enum status st = check_not_read(m, &part, number, err);
 
-	return copy_own(&m->params, back, &part, &memory, &m->params.grad, true, err);
+	return st ? st : copy_own(&m->params, back, &part, &memory, &m->params.grad, true, err);
 }
 
 static enum status fill(struct model *m, struct backend *back, int64_t layer, struct error *err);
@@ -293,6 +310,7 @@ enum status divided_begin(struct model *m, struct backend *back, struct error *e
 	enum status st;
 
 	m->divided.summed = NOTHING;
+	m->divided.read_end = 0;
 	if (!m->divided.gradient)
 		return STATUS_OK;
 	st = open_part(m, back, m->divided.layers, err);

@@ -36,6 +36,10 @@ struct divided {
 	/* With tensor parallel, a layer's sum and a gather of weights begin in the next layer, after its
 	 * first gather of activations. -1: none is due. */
 	int64_t due_sum, due_gather;
+	/* Set by the caller: a step has one backward pass. Then a part of the gradient begins with zeros, and
+	 * its sum replaces what the own range has. */
+	bool one_pass;
+	uintptr_t read_end; /* the pass still reads memory below this address (lent_left); 0: none of it */
 	int64_t held[DIVIDED_TURNS]; /* the layer that a slot has or will have; -1: none */
 	bool awaited[DIVIDED_TURNS]; /* later work finds it there */
 };
@@ -69,7 +73,9 @@ enum status divided_use(struct model *m, struct backend *back, int64_t layer, in
  * it. To be called after that one; later calls have no effect. */
 enum status divided_due(struct model *m, struct backend *back, struct error *err);
 /* A backward pass. begin and end: around it, with the head's part before the layers. layer and layer_done:
- * around the backward pass of a layer. Buffers begin with what the own range has so far. */
+ * around the backward pass of a layer. Buffers begin with what the own range has so far. A layer's sum comes
+ * to the own range in layer_done of the layer below, and those of layer 0 and of the ends in divided_end.
+ * BUG: matrices that the pass still reads lie there. */
 enum status divided_begin(struct model *m, struct backend *back, struct error *err);
 enum status divided_layer(struct model *m, struct backend *back, int64_t layer, struct error *err);
 enum status divided_layer_done(struct model *m, struct backend *back, int64_t layer, struct error *err);

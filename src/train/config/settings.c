@@ -97,8 +97,9 @@ static const struct opt training_rows[] = {
 	ROW(per_device_eval_batch_size, .preset = "1", .min = 1, .max = 65536,
 	    .help = "sequences per micro-batch during evaluation"),
 	ROW(gradient_accumulation_steps, .preset = "1", .min = 1, .max = 65536,
-	    .help = "micro-batches per optimizer step on each rank. With 1, full fine-tuning of a model with an "
-		    "untied head needs less memory on one rank, because activations use the gradient's memory"),
+	    .help = "micro-batches per optimizer step on each rank. With 1, full fine-tuning needs less "
+		    "memory, because activations use the gradient's memory; a model with a tied head needs "
+		    "zero_stage: 2 or 3 for that"),
 	ROW(global_batch_size, .preset = "0", .min = 0, .max = 1e9,
 	    .help = "sequences per step of all ranks together. assay then sets gradient_accumulation_steps "
 		    "accordingly. 0: the number follows from the other settings and the number of ranks"),

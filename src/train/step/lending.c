@@ -8,21 +8,34 @@ bool lending_is_possible(const struct config *c, const struct model *m)
 	struct mesh mesh;
 	struct error ignored = {0}; /* place_tree reports it */
 
-	return m->full && !m->shape.tied && !mesh_of(&mesh, c, &ignored) && mesh.ranks == 1 &&
-	       mesh.micros == 1 && !mesh.each_pack;
+	if (!m->full || mesh_of(&mesh, c, &ignored) || mesh.micros != 1)
+		return false;
+	return !m->shape.tied || (m->shards.stage >= 2 && mesh.shard > 1);
 }
 
 static size_t gradient_bytes(const struct params *p)
 {
-	return dtype_bytes(p->grad.dtype, p->length);
+	return dtype_bytes(p->grad.dtype, (uint64_t)p->grad.cols);
 }
 
-void lending_begin(struct lending *l, const struct model *m, struct backend *back, struct saved *saved)
+/* The same on the rank with the smallest range. */
+static size_t least_gradient_bytes(const struct params *p)
+{
+	size_t least = (size_t)p->grad.cols;
+
+	for (unsigned r = 0; p->shards.gradient && p->border && r < p->shards.ranks; r++)
+		if (p->border[r + 1] - p->border[r] < least)
+			least = p->border[r + 1] - p->border[r];
+	return dtype_bytes(p->grad.dtype, least);
+}
+
+void lending_begin(struct lending *l, struct model *m, struct backend *back, struct saved *saved)
 {
 	const struct params *p = &m->params;
 
 	if (!l->on)
 		return;
+	m->divided.one_pass = true;
 	l->room = (struct arena){.base = p->grad.data ? (uint8_t *)p->grad.data - l->lead : NULL,
 				 .size = l->lead + gradient_bytes(p)};
 	l->saved = (struct arena){0};
@@ -98,19 +111,20 @@ static const struct pass_room *larger_pass(const struct lending *l)
 enum status lending_settle(struct lending *l, const struct params *p, size_t load, size_t update,
 			   struct arena *a, struct error *err)
 {
-	const size_t gradient = gradient_bytes(p), number = dtype_bytes(p->grad.dtype, 1);
+	const size_t gradient = least_gradient_bytes(p), number = dtype_bytes(p->grad.dtype, 1);
 	struct mat lead = {.rows = 1, .dtype = DTYPE_U8};
 
 	if (!l->on)
 		return STATUS_OK;
 	l->lead = larger(l->lead, update);
-	l->lead = larger(l->lead, beyond(room_bytes(&l->evaluated), gradient));
+	l->lead = larger(l->lead, beyond(room_bytes(larger_pass(l)), gradient));
 	l->lead = larger(l->lead, beyond(load, gradient));
 	l->lead = aligned(l->lead);
 	l->shared = beyond(room_bytes(larger_pass(l)), l->lead);
 	/* the rest begins at an aligned address, so that a GPU clears it in wide stores */
 	l->elements = aligned(beyond(room_bytes(&l->trained), l->lead)) / number;
-	l->elements = l->elements < p->length ? l->elements : p->length;
+	if (p->shards.gradient || l->elements > p->length) /* a divided one is overwritten in each pass */
+		l->elements = (size_t)p->grad.cols;
 	lead.cols = (int64_t)l->lead;
 	return arena_mat(a, MEM_SCRATCH, &lead, "memory of passes", err);
 }

@@ -28,15 +28,16 @@ struct lending {
 	unsigned micros; /* micro-batches of this step so far */
 };
 
-/* Whether one rank trains the whole model, which has a head of its own, with one micro-batch in each step.
- * `m` has its table of parameters. */
+/* Whether all weights are trained, with one micro-batch of a rank in each step. A tied head writes the
+ * embedding's gradient first, so that works only if ranks divide the gradient. `m` has its table of
+ * parameters. */
 bool lending_is_possible(const struct config *c, const struct model *m);
 /* After model_place and saved_create: back->arena becomes l->room. */
-void lending_begin(struct lending *l, const struct model *m, struct backend *back, struct saved *saved);
+void lending_begin(struct lending *l, struct model *m, struct backend *back, struct saved *saved);
 /* Begin and end of a pass. */
 void lending_pass(struct lending *l, const struct pass_room *pass);
 void lending_rest(struct lending *l);
-/* BUG: a second micro-batch in a step. */
+/* Before a training pass, also one without rows. BUG: it is the step's second one. */
 enum status lending_micro(struct lending *l, struct error *err);
 
 /* While planning: the peaks since the last call. */

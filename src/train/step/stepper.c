@@ -69,7 +69,16 @@ static enum status clear_gradient(struct stepper *s, struct error *err)
 		mat_cols(&s->model->params.grad, (int64_t)lent, s->model->params.grad.cols - (int64_t)lent);
 
 	rest.ld = rest.cols;
-	return s->back.ops->zero(&s->back, rest, err);
+	return rest.cols ? s->back.ops->zero(&s->back, rest, err) : STATUS_OK;
+}
+
+/* The same for a rank that has no backward pass in this step. */
+static enum status clear_lent(struct stepper *s, struct error *err)
+{
+	struct mat lent = mat_cols(&s->model->params.grad, 0, (int64_t)s->lending.elements);
+
+	lent.ld = lent.cols;
+	return lent.cols && !s->model->divided.gradient ? s->back.ops->zero(&s->back, lent, err) : STATUS_OK;
 }
 
 enum status stepper_begin(struct stepper *s, struct error *err)
@@ -163,7 +172,12 @@ enum status stepper_idle(struct stepper *s, bool training, struct error *err)
 {
 	enum status st = divided_empty_forward(s->model, &s->back, err);
 
-	return st || !training ? st : divided_empty_backward(s->model, &s->back, err);
+	if (st || !training)
+		return st;
+	st = lending_micro(&s->lending, err);
+	if (!st)
+		st = clear_lent(s, err);
+	return st ? st : divided_empty_backward(s->model, &s->back, err);
 }
 
 uint64_t stepper_collectives(const struct stepper *s, uint64_t packs, bool has_targets)
