@@ -180,7 +180,7 @@ static void test_plan__prefill_advances_without_time(void **state)
 	schedule_free(&s);
 }
 
-/* A prompt is spread over steps with a tile of its rows, and with more of them if more prompts wait. */
+/* A prompt is spread over steps of a tile, and of more tiles if more prompts wait. */
 static void test_plan__prompt_rows_fill_tiles(void **state)
 {
 	struct schedule_options o = bed_options;
@@ -197,15 +197,14 @@ static void test_plan__prompt_rows_fill_tiles(void **state)
 	bed_submit(s, &a, 0);
 	bed_step(s, 0);
 	bed_submit(s, &b, 0);
-	plan = schedule_plan(s, 0, 1); /* 200 / 4 rows: one tile beside the decode row */
+	plan = schedule_plan(s, 0, 1); /* 200 / 4 rows: one tile with the decode row; a piece ends with a page */
 	assert_int_equal(plan->count, 2);
-	assert_int_equal(plan->entries[1].rows, 64);
+	assert_int_equal(plan->entries[1].rows, 48);
 	bed_done(s, bed_results(plan), 0);
 	bed_submit(s, &c, 0);
-	plan = schedule_plan(s, 0, 1); /* 336 / 4 rows: two tiles; a cut leaves no piece shorter than a page */
-	assert_int_equal(plan->count, 3);
+	plan = schedule_plan(s, 0, 1); /* 352 / 4 rows: two tiles; 15 rows are left, less than a page */
+	assert_int_equal(plan->count, 2);
 	assert_int_equal(plan->entries[1].rows, 112);
-	assert_int_equal(plan->entries[2].rows, 16);
 	bed_done(s, bed_results(plan), 0);
 	schedule_free(&s);
 }
@@ -231,7 +230,7 @@ static void test_plan__tiles_leave_room_for_the_least_piece(void **state)
 	assert_int_equal(plan->rows, 40);
 	bed_done(s, bed_results(plan), 0);
 	bed_submit(s, &c, 0);
-	plan = schedule_plan(s, 0, 1); /* 32 rows: two tiles beside the two decode rows */
+	plan = schedule_plan(s, 0, 1); /* 32 rows: three tiles with the two decode rows */
 	assert_int_equal(plan->count, 3);
 	assert_int_equal(plan->entries[2].rows, 32);
 	bed_done(s, bed_results(plan), 0);
@@ -246,7 +245,7 @@ static struct schedule *open_tiles(int32_t count)
 
 	o.rows_tile = 64;
 	o.prefill_steps = 1000;
-	o.places = 32;
+	o.places = 40;
 	o.budget_ns = 1e12;
 	s = bed_open(&o);
 	for (int32_t i = 0; i < count; i++) {
@@ -282,13 +281,43 @@ static void submit_prompts(struct schedule *s, int32_t count, size_t length)
 }
 
 /* Decode rows that would need another tile wait for a prompt that ends in its tile. Then they come alone. */
-static void test_plan__prompts_go_ahead_of_decode_rows(void **state)
+static void test_plan__a_prompt_goes_ahead_of_decode_rows(void **state)
 {
-	struct schedule *s = open_tiles(6);
+	struct schedule *s = open_tiles(5);
 
 	(void)state;
-	submit_prompts(s, 3, 64);
-	expect_kinds(s, "PDPDPDD");
+	submit_prompts(s, 1, 64);
+	expect_kinds(s, "PDD");
+	schedule_free(&s);
+}
+
+/* The first prompts share tiles with the decode rows, until the rest fits into one tile. */
+static void test_plan__several_prompts_share_tiles_with_decode_rows(void **state)
+{
+	struct schedule *s = open_tiles(4);
+	struct engine_request q = bed_request(40, 48, 300), last = bed_request(41, 62, 300);
+
+	(void)state;
+	bed_submit(s, &q, 0);
+	bed_submit(s, &last, 0);
+	expect_kinds(s, "BPDD");
+	schedule_free(&s);
+}
+
+/* Decode rows do not wait twice in a row, even if the next prompt is there. */
+static void test_plan__decode_rows_wait_for_one_step(void **state)
+{
+	struct schedule *s = open_tiles(4);
+
+	(void)state;
+	submit_prompts(s, 1, 64);
+	expect_kinds(s, "P");
+	for (int32_t i = 0; i < 3; i++) {
+		struct engine_request q = bed_request(60 + i, 64, 1);
+
+		bed_submit(s, &q, 0);
+		expect_kinds(s, i ? "PD" : "DPD");
+	}
 	schedule_free(&s);
 }
 
@@ -304,10 +333,10 @@ static void test_plan__a_prompt_and_decode_rows_share_a_tile(void **state)
 
 static void test_plan__many_decode_rows_do_not_wait(void **state)
 {
-	struct schedule *s = open_tiles(9);
+	struct schedule *s = open_tiles(6);
 
 	(void)state;
-	submit_prompts(s, 2, 64);
+	submit_prompts(s, 1, 64);
 	expect_kinds(s, "BBDD");
 	schedule_free(&s);
 }
@@ -318,7 +347,7 @@ static void test_plan__very_few_decode_rows_do_not_wait(void **state)
 
 	(void)state;
 	submit_prompts(s, 1, 64);
-	expect_kinds(s, "BDD");
+	expect_kinds(s, "BBDD");
 	schedule_free(&s);
 }
 
@@ -328,54 +357,28 @@ static void test_plan__a_long_prompt_goes_ahead_only_with_its_end(void **state)
 	struct schedule *s = open_tiles(4);
 
 	(void)state;
-	submit_prompts(s, 1, 3 * 64);
-	expect_kinds(s, "BBPDD");
+	submit_prompts(s, 1, 3 * 48 + 62);
+	expect_kinds(s, "BBBPDD");
 	schedule_free(&s);
 }
 
-/* If more than two tiles are left, two steps of prompts come one after the other. The second one costs 100 steps. */
-static void test_plan__decode_rows_wait_longer_for_many_prompts_but_rarely(void **state)
+/* Prompts have at least half a tile, however many rows decode. */
+static void test_plan__decode_rows_leave_prompts_half_a_tile(void **state)
 {
-	struct schedule *s = open_tiles(2);
+	const int32_t decode[] = {32, 33}, prompt[] = {32, 80}; /* 31 rows of 64 are less than a half */
 
 	(void)state;
-	for (int32_t i = 0; i < 198; i++)
-		bed_step(s, 0);
-	submit_prompts(s, 6, 64);
-	expect_kinds(s, "PPDPDPDPDPDD");
-	schedule_free(&s);
-	s = open_tiles(2);
-	for (int32_t i = 0; i < 250; i++)
-		bed_step(s, 0);
-	submit_prompts(s, 6, 64);
-	expect_kinds(s, "PPDPPDPDPDD");
-	schedule_free(&s);
-}
+	for (int i = 0; i < 2; i++) {
+		struct schedule *s = open_tiles(decode[i]);
+		const struct schedule_plan *plan;
 
-/* However long nobody asked for it, decode rows wait twice as long at most 16 times. */
-static void test_plan__what_is_saved_for_prompts_is_limited(void **state)
-{
-	struct schedule *s = open_tiles(2);
-	int32_t twice = 0;
-	bool ahead = false;
-
-	(void)state;
-	for (int32_t i = 0; i < 2000; i++)
-		bed_step(s, 0);
-	for (int32_t i = 0; i < 60; i++) {
-		struct engine_request q = bed_request(3 + i, 64, 1);
-
-		bed_submit(s, &q, 0);
-	}
-	for (int32_t i = 0; i < 120; i++) {
-		const struct schedule_plan *plan = schedule_plan(s, 0, 1);
-
-		twice += ahead && !plan->decodes;
-		ahead = !plan->decodes;
+		submit_prompts(s, 1, 200);
+		plan = schedule_plan(s, 0, 1);
+		assert_int_equal(plan->decodes, decode[i]);
+		assert_int_equal(plan->rows, decode[i] + prompt[i]);
 		bed_done(s, bed_results(plan), 0);
+		schedule_free(&s);
 	}
-	assert_int_equal(twice, 16);
-	schedule_free(&s);
 }
 
 static void test_plan__a_text_computes_no_row_too_many(void **state)
@@ -549,13 +552,14 @@ int main(void)
 		cmocka_unit_test(test_plan__prefill_advances_without_time),
 		cmocka_unit_test(test_plan__prompt_rows_fill_tiles),
 		cmocka_unit_test(test_plan__tiles_leave_room_for_the_least_piece),
-		cmocka_unit_test(test_plan__prompts_go_ahead_of_decode_rows),
+		cmocka_unit_test(test_plan__a_prompt_goes_ahead_of_decode_rows),
+		cmocka_unit_test(test_plan__several_prompts_share_tiles_with_decode_rows),
+		cmocka_unit_test(test_plan__decode_rows_wait_for_one_step),
 		cmocka_unit_test(test_plan__a_prompt_and_decode_rows_share_a_tile),
 		cmocka_unit_test(test_plan__many_decode_rows_do_not_wait),
 		cmocka_unit_test(test_plan__very_few_decode_rows_do_not_wait),
 		cmocka_unit_test(test_plan__a_long_prompt_goes_ahead_only_with_its_end),
-		cmocka_unit_test(test_plan__decode_rows_wait_longer_for_many_prompts_but_rarely),
-		cmocka_unit_test(test_plan__what_is_saved_for_prompts_is_limited),
+		cmocka_unit_test(test_plan__decode_rows_leave_prompts_half_a_tile),
 		cmocka_unit_test(test_plan__a_text_computes_no_row_too_many),
 		cmocka_unit_test(test_plan__several_tokens_at_once_if_the_request_is_alone),
 		cmocka_unit_test(test_plan__at_once_takes_no_more_than_the_free_pages),

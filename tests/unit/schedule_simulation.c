@@ -43,12 +43,12 @@ static struct world_options roomy(int32_t depth)
 	return world_small(400, 24, depth);
 }
 
-/* Steps that share a few rows between decoding sequences and prompts, or in which prompts go ahead. */
+/* Steps whose rows decoding sequences and prompts share, or in which a prompt goes ahead. */
 static struct world_options tiles(int32_t depth)
 {
 	struct world_options o = world_small(100, 24, depth);
 
-	o.schedule.rows_tile = 32;
+	o.schedule.rows_tile = depth % 2 ? 32 : 96;
 	o.schedule.prefill_steps = 6;
 	return o;
 }
@@ -140,7 +140,7 @@ static const char *const found_by[WORLD_FAULTS] = {
 	[WORLD_FORGOTTEN] = "no request waits for ever",
 	[WORLD_OVER_BUDGET] = "a step keeps its budget",
 	[WORLD_THRASH] = "recomputation is bounded",
-	[WORLD_HELD] = "decode rows wait for few steps",
+	[WORLD_HELD] = "decode rows wait for one step",
 };
 
 static void test_simulation__finds_planted_defects(void **state)
@@ -158,9 +158,9 @@ static void test_simulation__finds_planted_defects(void **state)
 		if (fault == WORLD_OVER_BUDGET)
 			o.prompt_most = 600;
 		if (fault == WORLD_HELD) {
-			o.schedule.rows_tile = 48;
+			o.schedule.rows_tile = 96;
 			o.schedule.prefill_steps = 6;
-			o.requests = 4000;
+			o.requests = 100000;
 		}
 		if (world_run(&o, &r, &err) != STATUS_MISMATCH)
 			fail_msg("defect %d was not found", fault);

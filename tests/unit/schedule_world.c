@@ -395,7 +395,7 @@ static enum status check_plan(struct world *w, const struct schedule_plan *plan,
 	EXPECT(ns < plan->predicted_ns * 1.0001 + 1 && ns > plan->predicted_ns * 0.9999 - 1, "predicted time");
 	w->held = leaves_out(w, plan) ? w->held + 1 : 0;
 	EXPECT(!w->held || !decodes, "all decode rows are planned, or none");
-	EXPECT(w->held <= (o->rows_tile ? 2 : 0), "decode rows wait for few steps");
+	EXPECT(w->held <= (o->rows_tile ? 1 : 0), "decode rows wait for one step");
 	if (prefills && (decodes || w->held)) {
 		const struct schedule_entry *e = plan->entries + decodes;
 
@@ -597,8 +597,7 @@ static void plant(struct world *w)
 		s->options.budget_ns *= 8;
 		break;
 	case WORLD_HELD:
-		s->ahead = s->ahead > 1 ? 1 : s->ahead;
-		s->ahead_credit = 1000;
+		s->ahead = false;
 		return;
 	case WORLD_THRASH:
 		if (last)

@@ -8,8 +8,8 @@
 #include "model/gpu/backend.h"
 
 /* Each number of rows stands for those below it. The likely ones come first, because the time may end. A
- * step with a prompt has at most 1024 rows of prompts beside those that decode (ROWS_TILE in engine.c). */
-static const int32_t counts[] = {1,    64,   256, 32, 128, 8,	16,  1152, 1024, 512, 768,  192, 96,
+ * step with a prompt beside decoding requests has up to 1024 rows (ROWS_TILE in engine.c), or a multiple. */
+static const int32_t counts[] = {1,    64,   256, 32, 128, 8,	16,  1024, 512,	 768, 1152, 192, 96,
 				 1280, 2048, 48,  24, 160, 224, 384, 1536, 4096, 640, 8192, 896, 3072};
 
 static const double ordinary_choose_s = 0.5;

@@ -2,15 +2,8 @@
 /* A step: pages for all running requests in their order, then admissions, then rows. */
 #include "engine/schedule/state.h"
 
-/* Prompts go ahead of decode rows: */
-enum {
-	AHEAD_LEAST_SHARE = 32, /* if at least this part of a tile would be decode rows, */
-	AHEAD_MOST_SHARE = 8,	/* and at most this part; */
-	AHEAD_TILES = 2,	/* again in the next step, if more tiles of prompts than this are left, */
-	AHEAD_STEPS = 2,	/* in at most so many steps in a row, */
-	AHEAD_EVERY = 100,	/* and again only once in so many steps on average; */
-	AHEAD_SAVED = 16,	/* at most so many unused ones are saved */
-};
+/* A prompt goes ahead of decode rows if these are at least and at most this part of a tile. */
+enum { AHEAD_LEAST_SHARE = 32, AHEAD_MOST_SHARE = 12 };
 
 enum rows_kind { ROWS_BOTH, ROWS_PROMPT, ROWS_DECODE };
 
@@ -215,8 +208,7 @@ static int32_t prefill_rows(const struct schedule *s, const struct request *r,
 /* Rows that running requests could compute now. */
 struct work {
 	int32_t decode_rows;
-	int64_t prompt_rows;  /* of all prompts */
-	int32_t first_prompt; /* rows of the prompt that comes first */
+	int64_t prompt_rows;
 };
 
 static struct work work_of(const struct schedule *s)
@@ -227,33 +219,35 @@ static struct work work_of(const struct schedule *s)
 		const struct request *r = s->requests + s->order[i];
 		const int32_t rows = r->starved ? 0 : rows_left(r);
 
-		if (rows > 0 && decodes(r)) {
+		if (rows > 0 && decodes(r))
 			w.decode_rows++;
-		} else if (rows > 0) {
-			w.first_prompt = w.first_prompt ? w.first_prompt : rows;
+		else
 			w.prompt_rows += rows;
-		}
 	}
 	return w;
 }
 
-/* Rows of a step that has `decode_rows`, by rows_tile and prefill_steps: tiles of prompt rows beside them. */
+/* Rows of a step with `decode_rows` and prompts: whole tiles, of which prompts have at least a half. */
 static int32_t rows_shared(const struct schedule *s, const struct work *w, int32_t decode_rows)
 {
 	const int32_t tile = s->options.rows_tile;
 	const int32_t least = s->options.rows_least;
-	int64_t rows = (w->prompt_rows + s->options.prefill_steps - 1) / s->options.prefill_steps;
+	int64_t prompts = (w->prompt_rows + s->options.prefill_steps - 1) / s->options.prefill_steps, rows;
 
-	rows = decode_rows + ((rows < least ? least : rows) + tile - 1) / tile * tile;
+	prompts = prompts < least ? least : prompts;
+	rows = (prompts + tile - 1) / tile * tile;
+	while (rows - decode_rows < least || rows - decode_rows < tile / 2)
+		rows += tile;
 	return rows < s->options.rows_most ? (int32_t)rows : s->options.rows_most;
 }
 
-/* The first prompt ends in one tile, and some requests decode, whose rows would need another tile. */
-static bool prompts_go_ahead(const struct schedule *s, const struct work *w)
+/* All that is left of prompts fits into a tile, but not together with the rows of the requests that decode.
+ */
+static bool prompt_goes_ahead(const struct schedule *s, const struct work *w)
 {
 	const int32_t tile = s->options.rows_tile;
 
-	return w->first_prompt <= tile && w->prompt_rows + w->decode_rows > tile &&
+	return w->prompt_rows <= tile && w->prompt_rows + w->decode_rows > tile &&
 	       w->decode_rows >= tile / AHEAD_LEAST_SHARE && w->decode_rows <= tile / AHEAD_MOST_SHARE;
 }
 
@@ -262,23 +256,10 @@ static bool prompts_go_ahead(const struct schedule *s, const struct work *w)
 static enum rows_kind choose_kind(struct schedule *s, const struct work *w)
 {
 	const bool both = s->options.rows_tile && w->decode_rows && w->prompt_rows;
-	enum rows_kind kind = ROWS_BOTH;
+	const bool was_ahead = s->ahead;
 
-	if (both && s->ahead)
-		kind = prompts_go_ahead(s, w) &&
-				       w->prompt_rows > AHEAD_TILES * (int64_t)s->options.rows_tile &&
-				       s->ahead < AHEAD_STEPS && s->ahead_credit >= AHEAD_EVERY
-			       ? ROWS_PROMPT
-			       : ROWS_DECODE;
-	else if (both && prompts_go_ahead(s, w))
-		kind = ROWS_PROMPT;
-	if (kind != ROWS_PROMPT) {
-		s->ahead = 0;
-		s->ahead_credit += w->decode_rows && s->ahead_credit < AHEAD_EVERY * AHEAD_SAVED;
-	} else if (s->ahead++) {
-		s->ahead_credit -= AHEAD_EVERY;
-	}
-	return kind;
+	s->ahead = both && !was_ahead && prompt_goes_ahead(s, w);
+	return s->ahead ? ROWS_PROMPT : both && was_ahead ? ROWS_DECODE : ROWS_BOTH;
 }
 
 static void add_decode_rows(struct schedule *s, struct schedule_plan *plan, int32_t at_once)

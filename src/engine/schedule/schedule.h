@@ -61,15 +61,14 @@ struct schedule_options {
 	/* Predicted time that a step may take while some request decodes, and while none does. Decode rows
 	 * are planned even if they alone take longer, and so are `rows_least` prefill rows. */
 	double budget_ns, budget_idle_ns;
-	/* Prompt rows beside decoding requests. Long steps keep these requests waiting. So a step has one
-	 * `prefill_steps`-th of the prompt rows that running requests still lack, at least rows_least,
-	 * rounded up to a multiple of `rows_tile`. The decode rows are not counted, so that a prompt of one
-	 * tile needs one step however many requests decode.
-	 * A step of one tile ends earlier than a step of a tile and decode rows. So the decode rows wait for
-	 * the next step if the first prompt ends in a tile and they find no room there. If more than two
-	 * tiles of prompts are left, they wait for at most two such steps, but rarely. They never
-	 * wait if they are less than 1/32 or more than 1/8 of a tile. rows_tile 0: budget_ns is the only
-	 * limit. */
+	/* Rows of a step with prompts beside decoding requests. Long steps keep these requests waiting. So a
+	 * step has one `prefill_steps`-th of the prompt rows that running requests still lack, at least
+	 * rows_least, rounded up to a multiple of `rows_tile`. The decode rows count as well, but prompts
+	 * have at least half a tile.
+	 * If all that is left of prompts fits into a tile, but not together with the decode rows, the prompts
+	 * have a step of their own, and the next step has only decode rows. So first tokens come earlier.
+	 * This happens only if the decode rows are 1/32 to 1/12 of a tile. rows_tile 0: budget_ns is the
+	 * only limit. */
 	int32_t rows_tile, prefill_steps;
 	int32_t rows_least; /* prefill rows that every step with prefill work plans, and the shortest piece of
 			     * a prompt that is cut; 1 .. rows_most. 0: page_tokens */

@@ -123,8 +123,7 @@ struct schedule {
 	struct schedule_entry *entries; /* [plans_most, places] */
 	int32_t in_flight;
 	uint64_t step, done; /* the last planned; the last done */
-	/* Steps in a row in which decode rows waited for prompts, and what pays for more of them: plan.c. */
-	int32_t ahead, ahead_credit;
+	bool ahead; /* a prompt was computed ahead of decode rows in the last step that was planned */
 
 	uint32_t event_first, event_last;
 	struct schedule_facts facts;
