@@ -86,6 +86,23 @@ for kind in full lora qlora; do
 	done
 done
 four=
+# One micro-batch of each rank in a step, so activations lie in the gradient's memory.
+full=yes
+config lent.yaml "per_device_train_batch_size: 2"
+expect 0 train lent.yaml --out lent.one --json
+losses out > one
+arena() { grep -o '"arena_bytes":[0-9][0-9.]*' "$1" | tail -n 1 | cut -d: -f2; }
+as_planned() { awk -v is="$(arena "$1")" -v plan="$2" 'BEGIN { exit !(is > plan * 0.98 && is < plan * 1.02) }'; } # JOURNAL BYTES
+for stage in 0 1 2 3; do
+	config lent.yaml "per_device_train_batch_size: 2" "zero_stage: $stage"
+	ok "a plan for two GPUs in stage $stage shares memory" eval 'expect 0 train lent.yaml --plan --gpus 2 --json && says "\"shared_bytes\": [1-9]" out'
+	planned=$(sed -n 's/^ *"arena_bytes": *\([0-9]*\).*/\1/p' out)
+	ranked 2 lent.yaml --out lent.$stage --json
+	losses out > two
+	ok ".. they train" codes '0 0'
+	ok ".. with the losses of one" near
+	for journal in lent.$stage/journal.jsonl lent.$stage/nodes/*/rank-1/journal.jsonl; do ok ".. in the planned memory" as_planned "$journal" "$planned"; done
+done
 # Ranks share the states of a checkpoint in whatever format they are.
 full=yes
 config states.yaml "optim: adamw_8bit" "save_steps: 2" "deterministic: true"
