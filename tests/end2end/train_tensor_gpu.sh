@@ -70,6 +70,21 @@ for kind in lora apart full; do
 	losses out > two
 	ok ".. with its losses" near
 done
+# Memory of a device: 560 MiB of context and kernels, and NCCL as measured on two H200 (results/2026-11-29-h200-x2/ranks): 0.89 GB with one
+# communicator, 1.09 GB with two.
+planned() { # RUN: its memory is within 2 % of the plan
+	"$assay" report "$1" --format json | sed -n 's/.*"memory_planned_share": *\([-0-9.e+]*\).*/\1/p' | head -n 1 > share
+	awk '{ exit !($1 > 0.98 && $1 < 1.02) } END { exit !NR }' share || { cat share; return 1; }
+}
+full=no
+for size in 1 2; do
+	config memory.yaml $size
+	for r in 0 1; do own[$r]="FAKE_CUDA=devices=4,context=560 FAKE_NCCL=base=690,each=201"; done
+	ranked 2 memory.yaml --out memory.$size
+	own=()
+	ok "two GPUs with $size communicator(s)" codes '0 0'
+	ok ".. take the planned memory within 2 %" planned memory.$size
+done
 for kind in lora full; do
 	full=$([ $kind = full ] && echo yes || echo no) dropout=0
 	config $kind.32.1.yaml 1 "precision: fp32"

@@ -12,10 +12,12 @@
 #include "train/mesh/comm_open.h"
 
 /* LIMIT_MS: a rank may write a checkpoint or build plans while the others wait for it. PIECE: numbers that
- * are rounded to BF16 at once. */
-enum { LIMIT_MS = 600000, PIECE = 1 << 25 };
-/* NCCL's memory; docs/explanation/methods/training.md, "Memory of a training run". */
-enum { CHANNELS = 24, CONNECTION_BYTES = 12 << 20 };
+ * are rounded to BF16 at once. COLLECT_PIECE: bytes of one answer to rank 0. */
+enum { LIMIT_MS = 600000, PIECE = 1 << 25, COLLECT_PIECE = 4 << 20 };
+/* NCCL's memory on a GPU: a part that does not depend on the number of communicators, and one of each.
+ * Measured on two H200 over NVLink (results/2026-11-29-h200-x2/ranks): 0.89 GB with one communicator and 1.09
+ * GB with two. Docs: docs/explanation/methods/training.md, "Memory of a training run". */
+enum { NCCL_BYTES = 658 << 20, COMMUNICATOR_BYTES = 192 << 20 };
 
 struct comm_nccl {
 	struct comm comm;
@@ -420,7 +422,7 @@ static const struct comm_ops nccl_ops = {
 
 uint64_t comm_nccl_bytes(uint64_t communicators, enum dtype travels)
 {
-	return communicators * CHANNELS * CONNECTION_BYTES +
+	return NCCL_BYTES + communicators * COMMUNICATOR_BYTES +
 	       (travels == DTYPE_BF16 ? dtype_bytes(DTYPE_BF16, PIECE) : 0);
 }
 
