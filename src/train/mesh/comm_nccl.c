@@ -370,6 +370,49 @@ static enum status nccl_gather(struct comm *c, const void *mine, size_t size, vo
 	return st;
 }
 
+/* Takes a rank's range, which it sends in pieces. */
+static enum status take_range(struct comm_nccl *n, unsigned rank, char *out, size_t size, struct error *err)
+{
+	enum status st = STATUS_OK;
+	size_t got = 0;
+
+	for (size_t at = 0, piece; at < size && !st; at += piece) {
+		piece = size - at < COLLECT_PIECE ? size - at : COLLECT_PIECE;
+		st = team_collect(n->team, rank, out + at, piece, &got, err);
+		if (!st && got != piece)
+			st = error_set(err, STATUS_BUG, "rank %u sent %zu bytes of its states, not %zu", rank,
+				       got, piece);
+	}
+	return st;
+}
+
+/* In one direction. A gather would send all ranges back to all ranks. */
+static enum status nccl_collect(struct comm *c, const void *mine, void *all, const size_t *border,
+				struct error *err)
+{
+	struct comm_nccl *n = nccl_of(c);
+	const size_t own = border[c->rank + 1] - border[c->rank];
+	enum status st;
+
+	team_flight_ask(n->team->board, TEAM_FLIGHT_OF_ALL, TEAM_FLIGHT_GATHER, border[c->size],
+			TEAM_FLIGHT_NO_LAYER);
+	st = compare(n, TEAM_FLIGHT_GATHER, 0, border[c->size], err);
+	if (st)
+		return st;
+	team_flight_begin(n->team->board, TEAM_FLIGHT_OF_ALL);
+	for (size_t at = 0, piece; c->rank && at < own && !st; at += piece) {
+		piece = own - at < COLLECT_PIECE ? own - at : COLLECT_PIECE;
+		st = team_answer(n->team, (const char *)mine + at, piece, err);
+	}
+	if (!c->rank)
+		memcpy(all, mine, own);
+	for (unsigned r = 1; !c->rank && r < c->size && !st; r++)
+		st = take_range(n, r, (char *)all + border[r], border[r + 1] - border[r], err);
+	if (!st)
+		team_flight_end(n->team->board, TEAM_FLIGHT_OF_ALL);
+	return st;
+}
+
 static enum status nccl_share(struct comm *c, void *bytes, size_t size, struct error *err)
 {
 	enum status st = compare(nccl_of(c), TEAM_FLIGHT_SHARE, 0, size, err);
@@ -415,6 +458,7 @@ static const struct comm_ops nccl_ops = {
 	.broadcast = nccl_broadcast,
 	.wait = nccl_wait,
 	.gather = nccl_gather,
+	.collect = nccl_collect,
 	.share = nccl_share,
 	.part = nccl_part,
 	.close = nccl_close_comm,
