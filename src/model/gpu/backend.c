@@ -214,6 +214,21 @@ enum status gpu_backend_phase(struct backend *back, enum gpu_phase phase, struct
 	return gpu_times_mark(gpu_of(back)->phases, gpu_of(back), (int)phase, err);
 }
 
+enum status gpu_backend_wait_begin(struct backend *back, struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+
+	g->before_wait = gpu_times_now(g->phases);
+	return g->before_wait < 0 ? STATUS_OK : gpu_times_mark(g->phases, g, GPU_PHASE_WAIT, err);
+}
+
+enum status gpu_backend_wait_end(struct backend *back, struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+
+	return g->before_wait < 0 ? STATUS_OK : gpu_times_mark(g->phases, g, g->before_wait, err);
+}
+
 void gpu_backend_times_begin(struct backend *back)
 {
 	gpu_times_clear(gpu_of(back)->phases);

@@ -319,12 +319,24 @@ static enum status nccl_all_gather(struct comm *c, struct mat x, const size_t *b
 		     "ncclAllGather", err);
 }
 
+/* A pass goes on after a collective of its copy. Its wait is timed with the phases of a step. */
+static enum status wait_apart(struct comm_nccl *n, struct error *err)
+{
+	enum status st = gpu_backend_wait_begin(n->back, err);
+
+	if (!st)
+		st = gpu_stream_after(gpu_backend_stream(n->back), n->done, err);
+	return st ? st : gpu_backend_wait_end(n->back, err);
+}
+
 static enum status nccl_wait(struct comm *c, struct error *err)
 {
 	struct comm_nccl *n = nccl_of(c)->members.alike ? nccl_of(c)->all : nccl_of(c);
 	struct gpu_stream *work = gpu_backend_stream(n->back);
 	enum status st = gpu_event_record(n->done, n->stream, err);
 
+	if (!st && is_apart(n))
+		return wait_apart(n, err);
 	if (n->all)
 		return st ? st : gpu_stream_after(work, n->done, err);
 	if (!st && !n->marked)

@@ -165,8 +165,10 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		st = run_save_join(t, false, err);
 	f->loss = f->size.targets ? sum / (double)f->size.targets : 0;
 	f->step_s = clock_now_s() - t0;
-	if (t->stepper.back.kind == BACKEND_GPU) /* the collectives end within this phase of its stream */
+	if (t->stepper.back.kind ==
+	    BACKEND_GPU) /* the last collectives end within this phase of its stream */
 		f->part.backward_s = fmax(0, f->part.backward_s - f->comm_s);
+	f->comm_s += f->part.wait_s;
 	f->optimiser_s = fmax(0, f->optimiser_s);
 	run_keep_figures(t, f);
 	add_tuning(t, f);
