@@ -104,6 +104,7 @@ enum status gpu_backend_pin(struct backend *back, uint64_t bytes, struct error *
 	if (!g->pinned)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no %.3g GB of host memory",
 				       (double)bytes * 1e-9);
+	cpu_clear(g->pinned, bytes); /* the driver would make the pages with one thread */
 	st = gpu_host_register(g->device, g->pinned, bytes, &why);
 	if (st) {
 		free(g->pinned);
