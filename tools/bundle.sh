@@ -55,8 +55,9 @@ if [ $tests = yes ]; then
 	for tool in check-gpu check-gpu-serving check-gpu-training peer_nccl peer_ncu plant run-pages training-bound training-proof four-bit-proof; do cp "$source/tools/$tool" "$dir/tools/"; done
 	mkdir -p "$dir/tests/oracles"
 	cp "$source"/tests/oracles/*.py "$dir/tests/oracles/"
-	mkdir -p "$dir/tests/mpi" "$dir/tests/end2end" # what check-gpu-training plants
+	mkdir -p "$dir/tests/mpi" "$dir/tests/end2end" "$dir/tests/long" # what check-gpu-training plants, and check-gpu-serving's soak
 	cp "$source/tests/mpi/train_faults.sh" "$dir/tests/mpi/"
+	cp "$source/tests/long/serve_soak.sh" "$dir/tests/long/"
 	cp "$source/tests/end2end/tap.sh" "$dir/tests/end2end/"
 fi
 # A long window: the same kernels stand in assay, kernel_cases and libpairs.so. Plain `zstd -d` and tar read it. Minimal

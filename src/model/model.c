@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
+#include "model/cpu/cpu.h"
 #include "model/tensor/dtype.h"
 #include "model/tensor/fp8.h"
 #include "model/tensor/matrix.h"
@@ -457,7 +458,7 @@ static enum status zero_flat(struct model *m, struct backend *back, struct error
 		if (!params_state_offloaded(p, (enum params_state)i))
 			st = back->ops->zero(back, *state, err);
 		else if (state->data) /* not a plan */
-			memset(state->data, 0, params_state_bytes(p, (enum params_state)i));
+			cpu_clear(state->data, params_state_bytes(p, (enum params_state)i));
 	}
 	return st;
 }

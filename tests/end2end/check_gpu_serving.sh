@@ -25,6 +25,12 @@ ok "the table compares each pair" sh -c '[ "$(grep -c "^== own-auto" out/table.t
 ok "adapters and schema run" serving out adapters schema
 ok "the adapters' rate is compared with the one without" grep -qE 'ratio [0-9]+\.[0-9]+' out/adapters.txt
 ok "the answers under a schema are measured" run_there out/schema-json
+ok "clients that leave are timed" env CANCEL_TOKENS=8000 CANCEL_LIMIT=60000 "$root/tools/check-gpu-serving" out cancel
+ok "which the steps say" grep -qE '^cancel: idle after [0-9]+ ms \(median of [0-9]+; [0-9]+ at most\)' out/steps.txt
+echo 5 > out/rate-auto
+ok "a soak runs" env SOAK_SECONDS=4 "$root/tools/check-gpu-serving" out soak
+ok "which the steps say, with its memory" grep -q '^soak: # memory in KiB, front end, engine and GPU: [0-9]' out/steps.txt
+ok "and with its load" grep -q '^soak: # load: exit code [02], .*failed:0' out/steps.txt
 ok "no server is left" sh -c '! curl -sf "http://127.0.0.1:$PORT/v1/models"'
 
 PEER="echo no such server; exit 3"

@@ -65,6 +65,18 @@ if mpirun --version 2> /dev/null | grep -q 'Open MPI\|OpenRTE'; then
 	ok "rates are compared" grep -qE '^tensor parallel / data parallel, equal tokens: [0-9]' two/steps.txt
 	for stage in 0 1 2 3; do ok "zero_stage: $stage is compared" grep -q "zero-one beside zero-$stage: losses of 4 steps within" two/steps.txt; done
 fi
+# Its runs have a process group of their own only if they are detached from the check's.
+cat > assay-slow <<- 'SLOW'
+	#!/bin/sh
+	case $1 in make-model) exec "$REAL" "$@" ;; esac
+	for word; do [ "$word" != --plan ] || exit 0; done
+	echo $$ > "$PID"
+	exec sleep 60
+SLOW
+chmod +x assay-slow
+ok "a time limit of the check ends the run that it is in" sh -c '! REAL="$1" PID="$PWD/pid" ASSAY="$PWD/assay-slow" timeout 5 "$0" slow low > said 2>&1
+	[ -s pid ] || exit 1
+	for _ in $(seq 50); do kill -0 "$(cat pid)" 2> /dev/null || exit 0; sleep 0.1; done; exit 1' "$root/tools/check-gpu-training" "$assay"
 ok "a shape that is none fails" sh -c '! MIDDLE=none "$0" bad low > said 2>&1' "$root/tools/check-gpu-training"
 ok ".. and is named" grep -q 'none' bad/steps.txt
 ok "a rate that was not measured is no ratio" grep -q '^FP8 / BF16: not measured' bad/steps.txt

@@ -13,7 +13,7 @@ run() {
 	shift
 	mkdir -p "$dir"
 	awk -v kind=load -v input=6000000 -v cached=600000 -v output=3000000 -v duration=60 -v gpu='NVIDIA H200' -v device_id=590680286 -v memory=150754820096 \
-		-v word=--model -v stages=0 -v frozen=0 -v backwards=0 -v counter=1 -v gpus=2 -v watts0=500 -v watts1=500 -v watts2=500 -v price=0 -v doubt=0 -v rapl=0 -v node=0 -v rate=0 \
+		-v word=--model -v stages=0 -v frozen=0 -v backwards=0 -v counter=1 -v gpus=2 -v watts0=500 -v watts1=500 -v watts2=500 -v price=0 -v doubt=0 -v rapl=0 -v node=0 -v rate=0 -v ranks=1 -v card=43 \
 		$(printf ' -v %s' "$@" | sed 's/ -v $//') -f "$tmp/run.awk" > "$dir/journal.jsonl"
 }
 cat > run.awk << 'END'
@@ -88,11 +88,11 @@ BEGIN {
 		result("once", "\"prompt_tokens\":" input ",\"tokens\":" output ",\"cache_hit_share\":0.1,\"engine_starts\":1")
 	} else if (kind == "train") {
 		phase("load", 9.5, 12)
-		result("load", gpus ? "\"device\":\"NVIDIA H200 (0000:43:00.0)\"" : "\"device\":\"cpu\"")
+		result("load", gpus ? "\"device\":\"NVIDIA H200 (0000:" card ":00.0)\"" : "\"device\":\"cpu\"")
 		for (i = 0; i <= 30; i++)
 			line("telemetry", 20 + 2 * i, sprintf("\"source\":\"train\",\"from\":%.0f,\"signals\":{\"step\":{\"kind\":\"gauge\",\"after\":[0],\"v\":[%d]}}", (20 + 2 * i) * 1e9, i))
 		phase("once", 10, 84)
-		result("once", "\"steps\":30,\"tokens\":" output ",\"tokens_per_s\":50000")
+		result("once", "\"steps\":30,\"ranks\":" ranks ",\"tokens\":" output ",\"tokens_per_s\":50000,\"steady_steps\":28" (counter ? ",\"power_w\":" watts1 ",\"energy_j\":" watts1 * 56 : ""))
 	}
 	line("end", 85, "\"case\":0,\"ending\":\"done\",\"status\":\"ok\",\"cause\":\"\",\"text\":\"\"")
 	line("close", 85, "\"ending\":\"done\",\"text\":\"\"")
@@ -222,6 +222,57 @@ run train kind=train
 ok "a training run, on the GPU that it used" eval 'cost 0 train && near energy_per_token "per trained token" joules "500 / 50000" 0.002'
 ok "per million trained tokens" near price "GPU-hours, h200-sxm low" blended "2.5 / 3600 / 50000 * 1e6"
 ok "and as a whole" eval 'near run "GPU-hours, h200-sxm low" dollars "2.5 * 74 / 3600" && near run "electricity us" dollars "(10 * 100 + 60 * 500 + 4 * 100) / 3.6e6 * 0.24" 0.005'
+
+
+# Two ranks on GPUs of one node. Each journal has the telemetry of both GPUs, but counts for its own rank only.
+ranks() { # DIR NAME=VALUE..: of rank 1
+	dir=$1
+	shift
+	run "$dir" kind=train ranks=2 card=1b
+	run "$dir/nodes/n/rank-1" kind=train ranks=2 watts0=300 watts1=300 watts2=300 "$@"
+}
+ranks both
+ok "a run of two ranks counts both GPUs" eval 'cost 0 both && near energy_per_token "per trained token" joules "(500 + 300) / 50000" 0.002 && near energy "2 GPUs" watts "500 + 300" 0.002'
+ok ".. in its price" near price "GPU-hours, h200-sxm low" blended "2 * 2.5 / 3600 / 50000 * 1e6"
+ok ".. and in that of the whole run" eval 'near run "GPU-hours, h200-sxm low" dollars "2 * 2.5 * 74 / 3600" && near run "electricity us" dollars "(10 * 200 + 60 * 800 + 4 * 200) / 3.6e6 * 0.24" 0.005'
+ok ".. and says so" eval 'expect 0 cost both && says "both: train on NVIDIA H200 x 2" out'
+ok "so does its report" eval 'expect 0 report both && says "energy_per_token *16.0 mJ .*all ranks" out && says "energy_j *44.8 kJ .*all ranks" out'
+ranks blind counter=0
+ok "a rank without readings makes the energy unknown" eval 'cost 0 blind && absent energy_per_token "per trained token" joules && says "GPUs: rank 1 on n: the device has no energy counter" out'
+ok ".. but not the price of the hours" near price "GPU-hours, h200-sxm low" blended "2 * 2.5 / 3600 / 50000 * 1e6"
+ok ".. in the report too" eval 'expect 0 report blind && says "energy_per_token *– *not known: rank 1 on n: no energy of its GPU was recorded" out'
+ranks lost
+rm -r lost/nodes
+ok "so does a rank whose journal is missing" eval 'cost 0 lost && absent energy_per_token "per trained token" joules && says "GPUs: rank 1: its journal is not in the run directory" out'
+ok ".. which is counted among the GPUs" near price "GPU-hours, h200-sxm low" blended "2 * 2.5 / 3600 / 50000 * 1e6"
+ok ".. in the report too" eval 'expect 0 report lost && says "not known: rank 1: its journal is not in the run directory" out'
+ranks foreign
+sed -i 's/"hash":""/"hash":"ab"/' foreign/nodes/n/rank-1/journal.jsonl
+ok "a journal of another run does not count" eval 'cost 0 foreign && says "GPUs: rank 1 on n: its journal is of another run" out'
+ranks earlier
+sed -i 's/"steps":30,/"steps":20,/' earlier/nodes/n/rank-1/journal.jsonl
+ok "nor does that of an earlier attempt" eval 'cost 0 earlier && says "GPUs: rank 1 on n: its journal is of an earlier attempt" out'
+cp -r both/nodes/n earlier/nodes/o
+ok ".. beside that of the last one" eval 'cost 0 earlier && near energy_per_token "per trained token" joules "(500 + 300) / 50000" 0.002'
+ranks cut
+sed -i '/"type":"result".*"once"/,$d;/"phase":"once"/d' cut/nodes/n/rank-1/journal.jsonl
+ok "a journal that ends early has no energy" eval 'cost 0 cut && says "GPUs: rank 1 on n: its journal ends early" out'
+ranks torn
+echo "{" > torn/nodes/n/rank-1/journal.jsonl
+ok "nor has one that cannot be read" eval 'cost 0 torn && absent energy_per_token "per trained token" joules && says "GPUs: rank 1 on n: its journal " out'
+run cpus kind=train ranks=2 gpus=0 rapl=1
+run cpus/nodes/n/rank-1 kind=train ranks=2 gpus=0 rapl=1
+ok "ranks on the CPU of one node share its energy" eval 'cost 0 cpus --price-per-hour 1 && near energy_per_token "per trained token" joules "500 / 50000" 0.002'
+run nodes kind=train ranks=2 gpus=0 rapl=1
+run nodes/nodes/o/rank-1 kind=train ranks=2 gpus=0 rapl=1 watts0=300 watts1=300 watts2=300
+sed -i 's/"node":"n"/"node":"o"/' nodes/nodes/o/rank-1/journal.jsonl
+ok "of two nodes both count" eval 'cost 0 nodes --price-per-hour 1 && near energy_per_token "per trained token" joules "800 / 50000" 0.002'
+run dark kind=train ranks=2 gpus=0
+run dark/nodes/n/rank-1 kind=train ranks=2 gpus=0
+ok "ranks on a CPU without RAPL have no energy" eval 'cost 0 dark --price-per-hour 1 && absent energy_per_token "per trained token" joules && says "the energy of the CPU (RAPL) was not readable" out'
+
+run letters kind=train card=1B
+ok "a driver that writes an address in capitals names the same GPU" eval 'cost 0 letters && near energy_per_token "per trained token" joules "500 / 50000" 0.002'
 
 run other gpu=NVIDIA_L40S device_id=649400542 memory=48305799168
 ok "a GPU without a price says so" eval 'cost 0 other && says "the prices have no GPU-hours of .*: give --price-per-hour" out'

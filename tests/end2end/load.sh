@@ -209,6 +209,8 @@ code=$?
 ok "Ctrl-C ends it" [ "$code" = 2 ]
 ok "what was measured is reported" [ -s stopped/SUMMARY.md ]
 ok "with the requests" [ "$(wc -l < stopped/requests.jsonl)" -gt 20 ]
+ok "and the advice is to begin again" grep -q 'What to do: start a new run' stopped/SUMMARY.md
+ok "as in the report" grep -q 'start a new run' stopped/REPORT.md
 "$assay" load "$url" --out killed --no-telemetry --idle 0 --rate 30 --duration 600 --warmup 0 --input 20 --output 8 > out 2> err &
 run=$!
 for _ in $(seq 400); do [ "$(wc -l < killed/requests.jsonl 2> /dev/null || echo 0)" -gt 20 ] && break; sleep 0.05; done

@@ -22,8 +22,8 @@ ok "a plan of 16 GPUs on two nodes" plan adapter.yaml --gpus 8 --nodes 2
 ok ".. has one all-reduce of an adapter" [ "$(figure communication_calls)" = 1.0 ]
 ok ".. of four bytes for each trained parameter" is "$(figure communication_bytes)" $((4 * $(figure trained)))
 ok ".. and no time, because the links are not known" eval '! says communication_s out'
-ok ".. counts 24 channels of NCCL, of 12 MiB each" [ "$(figure nccl)" = $((24 * 12 * 1024 * 1024)) ]
-ok ".. in the memory of the GPU" [ "$(figure memory_bytes)" = $((alone + 24 * 12 * 1024 * 1024)) ]
+ok ".. counts NCCL, and a communicator" [ "$(figure nccl)" = $(((658 + 192) * 1024 * 1024)) ]
+ok ".. in the memory of the GPU" [ "$(figure memory_bytes)" = $((alone + (658 + 192) * 1024 * 1024)) ]
 # 2 (n - 1) / n of the bytes, over the slower of the links
 at() { awk -v b="$(figure communication_bytes)" -v n="$1" -v rate="$2" 'BEGIN { printf "%.17g", 2 * (n - 1) / n * b / rate }'; }
 ok "with rates" plan full.yaml --gpus 8 --nodes 2 --link-rate 350e9 --network-rate 50e9
@@ -36,7 +36,7 @@ ok ".. the links between the GPUs do" is "$(figure communication_s)" "$(at 8 350
 ok "gradients in BF16" plan halves.yaml --gpus 8 --nodes 2 --link-rate 350e9 --network-rate 50e9
 ok ".. have half of the bytes" is "$(figure communication_bytes)" "$(awk -v b="$bytes" 'BEGIN { print b / 2 }')"
 ok ".. and half of the time" is "$(figure communication_s)" "$(awk -v t="$time" 'BEGIN { printf "%.17g", t / 2 }')"
-ok ".. and need 64 MiB more" [ "$(figure nccl)" = $(((24 * 12 + 64) * 1024 * 1024)) ]
+ok ".. and need 64 MiB more" [ "$(figure nccl)" = $(((658 + 192 + 64) * 1024 * 1024)) ]
 ok "the text says so" expect 0 train halves.yaml --plan --gpus 8
 ok ".. with the type" says 'in BF16; each rank sends' out
 # A step of one micro-batch on one GPU: activations lie in the gradient's memory.

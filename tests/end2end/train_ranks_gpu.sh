@@ -61,6 +61,7 @@ for kind in lora full; do
 	ok "two GPUs train" codes '0 0'
 	losses out > two
 	ok ".. with its losses" near
+	ok ".. and both are priced" eval 'expect 0 cost $kind.2 && says " x 2, window" out'
 	ok ".. on a GPU each" eval 'says "8d:00.0" $kind.2/journal.jsonl && says "8e:00.0" $kind.2/nodes/*/rank-1/journal.jsonl'
 done
 # ZeRO: `one` has the losses of one GPU.

@@ -39,6 +39,13 @@ $([ "${full:-no}" = no ] || printf '  full_finetuning: true\n  bucket_cap_mb: 0.
 CONFIG
 	for line; do echo "  $line" >> "$yaml"; done
 }
+waits() { # FILE: the steps waited for collectives, within their time
+	grep '"type":"step"' "$1" | awk '
+		function field(name) { return match($0, "\"" name "\":[-0-9.e+]*") ? substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3) + 0 : -1 }
+		{ n++
+		  if (!(field("comm_s") > 0) || field("comm_s") + field("forward_s") + field("backward_s") + field("optimiser_s") > field("step_s") * 1.001) bad = 1 }
+		END { exit bad || !n }'
+}
 losses() { grep '"type":"step"' "$1" | tr ',{' '\n\n' | sed -n 's/^"loss"://p'; }
 history() { tr ',{' '\n\n' < "$1" | sed -n 's/^ *"loss": *\([-0-9.e+]*\).*/\1/p' | head -n 4; }
 near() { paste one two | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > '"${1:-1e-3}"' * $1) bad = 1 } END { exit bad || NR != 4 }'; }
@@ -69,6 +76,29 @@ for kind in lora apart full; do
 	ok "two GPUs share a model" codes '0 0'
 	losses out > two
 	ok ".. with its losses" near
+done
+# Collectives that begin when the pass waits for them: the fake device has one clock for all streams.
+full=no
+config late.yaml 2
+for r in 0 1; do own[$r]="FAKE_CUDA=devices=4,late=1"; done
+ranked 2 late.yaml --out late --json
+own=()
+ok "two GPUs wait for collectives within a pass" codes '0 0'
+ok ".. which is communication and no part of the pass" waits out
+# Memory of a device: 560 MiB of context and kernels, and NCCL as measured on two H200 (results/2026-11-29-h200-x2/ranks): 0.89 GB with one
+# communicator, 1.09 GB with two.
+planned() { # RUN: its memory is within 2 % of the plan
+	"$assay" report "$1" --format json | sed -n 's/.*"memory_planned_share": *\([-0-9.e+]*\).*/\1/p' | head -n 1 > share
+	awk '{ exit !($1 > 0.98 && $1 < 1.02) } END { exit !NR }' share || { cat share; return 1; }
+}
+full=no
+for size in 1 2; do
+	config memory.yaml $size
+	for r in 0 1; do own[$r]="FAKE_CUDA=devices=4,context=560 FAKE_NCCL=base=690,each=201"; done
+	ranked 2 memory.yaml --out memory.$size
+	own=()
+	ok "two GPUs with $size communicator(s)" codes '0 0'
+	ok ".. take the planned memory within 2 %" planned memory.$size
 done
 for kind in lora full; do
 	full=$([ $kind = full ] && echo yes || echo no) dropout=0

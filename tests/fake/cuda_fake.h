@@ -86,6 +86,8 @@ void fake_pass(int device, double ns);
 /* Where `device` is not there yet, it is: it waited for what ended then. */
 void fake_wait_until(int device, double ns);
 uint64_t fake_total_bytes(void);
+/* Adds to the memory of a device that is in use, or takes away. For other libraries. (cuda_memory.c) */
+void fake_occupy(int device, int64_t bytes);
 /* What is on the device's streams never ends, or does again: events are not ready, and who waits for it
  * sleeps. */
 void fake_stick(int device, bool stuck);

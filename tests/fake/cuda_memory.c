@@ -17,7 +17,8 @@ static uint64_t used_bytes[DEVICES];
 /* Lock held. */
 static uint64_t room(int device)
 {
-	uint64_t total = fake_total_bytes(), used = used_bytes[device % DEVICES];
+	uint64_t total = fake_total_bytes(),
+		 used = used_bytes[device % DEVICES] + (stage_number("context", 0) << 20);
 
 	return total > used ? total - used : 0;
 }
@@ -30,6 +31,13 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 	*free_bytes = room(fake_current());
 	pthread_mutex_unlock(&lock);
 	return CUDA_SUCCESS;
+}
+
+void fake_occupy(int device, int64_t bytes)
+{
+	pthread_mutex_lock(&lock);
+	used_bytes[device % DEVICES] += (uint64_t)bytes;
+	pthread_mutex_unlock(&lock);
 }
 
 /* Host memory (device -1) is not counted. */

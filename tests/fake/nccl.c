@@ -99,6 +99,26 @@ static const struct nccl_profiler_v5 *profiler(void)
 	return program ? dlsym(program, "ncclProfiler_v5") : NULL;
 }
 
+static unsigned comms; /* of this process */
+
+/* Takes the memory of a communicator, or gives it back. */
+static void hold_memory(struct ncclComm *c)
+{
+	pthread_mutex_lock(&lock);
+	c->held = (int64_t)(1e6 * (fake_nccl_number("each", 0) + (comms++ ? 0 : fake_nccl_number("base", 0))));
+	pthread_mutex_unlock(&lock);
+	c->device = DRIVER(fake_current)();
+	DRIVER(fake_occupy)(c->device, c->held);
+}
+
+static void give_memory(const struct ncclComm *c)
+{
+	pthread_mutex_lock(&lock);
+	comms--;
+	pthread_mutex_unlock(&lock);
+	DRIVER(fake_occupy)(c->device, -c->held);
+}
+
 static struct ncclComm *comm_make(struct fake_group *g, unsigned rank, const ncclConfig_t *config)
 {
 	struct ncclComm *c = calloc(1, sizeof(*c));
@@ -108,6 +128,7 @@ static struct ncclComm *comm_make(struct fake_group *g, unsigned rank, const ncc
 		return NULL;
 	c->group = g;
 	c->rank = rank;
+	hold_memory(c);
 	if (config)
 		c->config = *config;
 	if (algorithm)
@@ -172,6 +193,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t c)
 
 static void comm_free(ncclComm_t c)
 {
+	give_memory(c);
 	if (c->profiler)
 		c->profiler->finalize(c->context);
 	while (c->calls) {

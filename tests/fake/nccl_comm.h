@@ -35,6 +35,8 @@ struct fake_trace {
 struct ncclComm {
 	struct fake_group *group;
 	unsigned rank;
+	int device;
+	int64_t held; /* bytes of the device's memory */
 	ncclConfig_t config;
 	char algorithm[16], protocol[16]; /* as the environment had it when this was made */
 	struct fake_call *calls;	  /* all ever made: graphs keep them */

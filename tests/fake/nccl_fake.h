@@ -12,6 +12,7 @@
  * bandwidth of the simple protocol (364) nvls=1           in-switch reduction is there, and chosen where it
  * is faster limit=S          a rank waits so long for the others (60), 1 where one hangs by plan fp8=0 the
  * 8-bit floats are refused, as below sm_90
+ * base=MB each=MB      memory of a device that is in use while there is a communicator, and for each of them (0)
  */
 #ifndef TESTS_FAKE_NCCL_FAKE_H
 #define TESTS_FAKE_NCCL_FAKE_H

@@ -10,6 +10,7 @@
  *   nan=ENTRY[@N]     the same, a NaN; zero=ENTRY[@N]: a zero
  *   drop=ENTRY[@N]    those launches do nothing
  *   memory=MIB        of a device (81920); sms=N (132), cc=N (90), clock=MHZ (1980), devices=N (1)
+ *   context=MIB       that each device has in use without an allocation (0)
  *   event=NS          that an event takes on the device (0)
  *   ahead=1           the host is ahead of its devices: the first look at an event finds it not ready
  *   late=1            streams made after a process's first do nothing before somebody waits for it, and read the host's memory then

@@ -1,21 +1,26 @@
 #!/bin/bash
-# assay serve on the CPU for half an hour: 16 clients, each of which waits for an answer in 90 % of its time. Chats, streams, schemas,
+# assay serve for half an hour: 16 clients, each of which waits for an answer in 90 % of its time. Chats, streams, schemas,
 # several choices, log probabilities, and clients that leave. No answer is an error, and after the first third of the time the memory of
-# both processes stays. usage: serve_soak.sh ASSAY ROOT [SECONDS [MODEL]]
+# both processes stays. usage: serve_soak.sh ASSAY ROOT [SECONDS [MODEL [DEVICE [RATE]]]]
+# DEVICE: cpu (default) or gpu; the memory of the GPU stays, too. RATE: `assay load` adds so many requests per second of SOAK_INPUT (1000) and
+# SOAK_OUTPUT (250) tokens, because 16 clients do not fill a GPU.
 set -u
-assay=$(realpath "$1") root=$(realpath "$2") seconds=${3:-1800} clients=16
+assay=$(realpath "$1") root=$(realpath "$2") seconds=${3:-1800} device=${5:-cpu} rate=${6:-} clients=16
+input=${SOAK_INPUT:-1000} output=${SOAK_OUTPUT:-250}
 model=${4:+$(realpath "$4")}
 . "$root/tests/end2end/tap.sh"
 command -v curl > /dev/null || { echo "1..0 # SKIP curl is not installed"; exit 0; }
 scratch
-server= workers=
-trap 'for p in $workers $server; do kill "$p" 2> /dev/null; done; rm -rf "$tmp"' EXIT
+server= workers= load=
+trap 'for p in $workers $load $server; do kill "$p" 2> /dev/null; done; rm -rf "$tmp"' EXIT
 if [ -z "$model" ]; then
 	"$assay" make-model --shape tiny --seed 3 --out tiny > out 2> err || { cat err; exit 1; }
 	model=tiny
 fi
-"$assay" serve "$model" --served-model-name m --chat-template qwen2.5 --device cpu --port 0 --context 1024 --max-sequences $clients \
-	--request-log log > serve.out 2> serve.err < /dev/null &
+sequences=$clients more=
+[ -z "$rate" ] || sequences=256 more=--no-prefix-cache # else each new prompt takes new pages of the cache, which a CPU's process has in its memory
+"$assay" serve "$model" --served-model-name m --chat-template qwen2.5 --device "$device" --port 0 --context $((input + output > 1024 ? input + output : 1024)) \
+	--max-sequences $sequences $more --request-log log > serve.out 2> serve.err < /dev/null &
 server=$!
 for _ in $(seq 600); do grep -q '^API' serve.out && break; sleep 0.1; done
 if grep -q 'built without' serve.err; then echo "1..0 # SKIP this build has no tokenizers" && exit 0; fi
@@ -24,6 +29,9 @@ ok "it starts" [ "$url" ]
 [ "$url" ] || { cat serve.err; finish; }
 front=$(pgrep -P $server -f __front) engine=$(pgrep -P $server -f __engine)
 memory() { awk '/VmRSS/ { print $2 }' "/proc/$1/status"; }
+gpu_memory() { # KiB of the GPU in use
+	[ "$device" = gpu ] && nvidia-smi --id="${CUDA_VISIBLE_DEVICES:-0}" --query-gpu=memory.used --format=csv,noheader,nounits | awk '{ print $1 * 1024 }' || echo 0
+}
 metric() { curl -s "$url/metrics" | sed -n "s/^$1{.*} //p"; }
 
 schema='{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"object","properties":{"a":{"enum":["x","y"]},"b":{"type":"boolean"}},
@@ -67,17 +75,31 @@ client() {
 until=$(($(date +%s) + seconds))
 : > errors
 for i in $(seq $clients); do client "$i" & workers="$workers $!"; done
+if [ "$rate" ]; then
+	"$assay" load "$url" --rate "$rate" --input "$input" --output "$output" --endpoint completions --tokenizer "$model" --no-recount --no-telemetry --idle 0 \
+		--warmup 1 --duration $((seconds > 10 ? seconds - 8 : 2)) --out load --json > load.json 2> load.err < /dev/null &
+	load=$!
+fi
 : > samples
 step=$(((seconds + 29) / 30))
 while [ "$(date +%s)" -lt "$until" ]; do
 	sleep $step
-	echo "$(memory "$front") $(memory "$engine")" >> samples
+	echo "$(memory "$front") $(memory "$engine") $(gpu_memory)" >> samples
 done
 wait $workers
 workers=
+if [ "$rate" ]; then
+	wait $load
+	code=$?
+	load=
+	cp load.err out
+	echo "# load: exit code $code, $(tr -d ' \n' < load.json | grep -oE '"(offered_rate|completed_rate|failed|requests)":[{}"a-z:]*[0-9.e+-]+' | tr -d '{"' | tr '\n' ' ')"
+	# 2: the client was late itself, on cores that it shares
+	ok "the load is answered" sh -c '[ "$1" = 0 ] || [ "$1" = 2 ] && grep -q "\"failed\": 0\.0" load.json' - $code
+fi
 read -r good left bad < <(awk '{ g += $1; l += $2; b += $3 } END { print g, l, b }' count.*)
 echo "# $good answers, $left clients that left, $bad errors; engine busy for $(metric assay_engine_busy_seconds_total) of $seconds s"
-echo "# memory in KiB, front end and engine: $(sed -n "$(($(wc -l < samples) / 3 + 1))p" samples) after a third, $(tail -1 samples) at the end"
+echo "# memory in KiB, front end, engine and GPU: $(sed -n "$(($(wc -l < samples) / 3 + 1))p" samples) after a third, $(tail -1 samples) at the end"
 ok "answers" [ "$good" -gt $((seconds / 4)) ]
 cp errors out
 ok "none of them is an error" [ "$bad" = 0 ]
@@ -89,6 +111,7 @@ stays() {
 cp samples out
 ok "the front end's memory stays" stays 1
 ok "the engine's memory stays" stays 2
+ok "the GPU's memory stays" stays 3
 ok "neither process was replaced" [ "$(pgrep -P $server -f __front) $(pgrep -P $server -f __engine)" = "$front $engine" ]
 idle() { for _ in $(seq 100); do [ "$(metric assay_requests_running)$(metric assay_requests_waiting)" = 00 ] && return 0; sleep 0.1; done; return 1; }
 ok "nothing runs or waits at the end" idle

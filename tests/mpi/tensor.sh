@@ -58,6 +58,20 @@ ok "the result says how many ranks there were" says '"ranks":4' full.mesh/journa
 ok "and how many parameters are trained" [ "$(grep -o '"trained":[0-9]*' full.1/journal.jsonl)" = "$(grep -o '"trained":[0-9]*' full.mesh/journal.jsonl)" ]
 steps=6 rate=1e-2 every=3
 
+# The states of adapters travel to rank 0 only for a checkpoint that is written.
+collected() { grep -c "collects the states of 2 ranks" err; }
+full=no dropout=0
+config saves.yaml 2
+ok "two ranks save twice" train 0 2 saves.yaml --out saves --debug=run
+ok ".. and collect their states as often" [ "$(collected)" = 2 ]
+ok ".. for the adapter too" [ -f saves/adapter/adapter_model.safetensors ]
+config nothing.yaml 2 "save_strategy: no"
+sed -i 's/save_steps: .*/save_steps: 0/' nothing.yaml
+ok "a run that saves nothing" train 0 2 nothing.yaml --out nothing --debug=run
+ok ".. collects nothing" [ "$(collected)" = 0 ]
+ok ".. and writes no adapter" [ ! -e nothing/adapter ]
+unset dropout
+
 # Levels of recomputation, packs that are added along a tree, rows that are not packed, an epoch's last step with fewer packs.
 full=yes packing=false packs=6
 config levels.1.yaml 1

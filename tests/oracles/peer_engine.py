@@ -1,7 +1,7 @@
 """A decode step, prefill and many requests at once by vLLM, as tests/gpu/time_engine.c measures them for assay: Qwen2-7B's shape with random
 weights. One line of JSON each.
 
-usage: peer_engine.py bf16|fp8 WHAT[,WHAT..]    WHAT: bN, b1t, pre, off (tests/gpu/time_engine.c)
+usage: peer_engine.py bf16|fp8|fp8-cache WHAT[,WHAT..]    fp8: weights; fp8-cache: the cache too. WHAT: bN, b1t, pre, off (tests/gpu/time_engine.c)
 """
 import json
 import os
@@ -40,7 +40,9 @@ class Bench:
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, "config.json"), "w") as f:
             json.dump(SHAPE, f)
-        more = dict(quantization="fp8") if precision == "fp8" else {}
+        more = dict(quantization="fp8") if precision != "bf16" else {}
+        if precision == "fp8-cache":
+            more["kv_cache_dtype"] = "fp8"
         self.llm = LLM(model=folder, load_format="dummy", skip_tokenizer_init=True, max_model_len=8192, gpu_memory_utilization=0.88,
                        max_num_seqs=512, max_num_batched_tokens=16384, enable_prefix_caching=False, disable_log_stats=True, **more)
         tell(what="start", by="vllm", precision=precision, seconds=round(time.time() - begin, 1))
@@ -79,6 +81,8 @@ class Bench:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3 or sys.argv[1] not in ("bf16", "fp8", "fp8-cache"):
+        sys.exit(__doc__.strip().splitlines()[-1])
     bench = Bench(sys.argv[1])
     for what in sys.argv[2].split(","):
         bench.measure(what)

@@ -266,6 +266,7 @@ static void test_training__energy_per_token_needs_a_steady_rate(void **state)
 	b.c.phase_count = 1;
 	once.values =
 		json_pack("{s:f, s:f, s:f}", "tokens_per_s", 14000.0, "steady_steps", 6.0, "power_w", 700.0);
+	json_object_set_new(once.values, "energy_j", json_real(4200));
 	assert_true(training_grid(&g, &b.view));
 	row = named(&g, "energy_per_token");
 	assert_true(row >= 0);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "cmd/cost/cost.h"
 #include "core/json/member.h"
+#include "journal/record/job_ranks.h"
 #include "judge/judge.h"
 #include "machine/machine.h"
 
@@ -25,7 +26,8 @@ struct reader {
 	const json_t *gpus; /* PCI addresses that the run used */
 	/* The telemetry is that of the server's node, read over ssh. NULL: it is this machine's. */
 	const struct record_phase *node;
-	double clock_error_s; /* of the node's telemetry */
+	double clock_error_s;	/* of the node's telemetry */
+	struct job_ranks ranks; /* the other ranks of a training run */
 };
 
 static double number(const struct record_phase *p, const char *name)
@@ -95,7 +97,7 @@ static bool used(const struct reader *b, const char *pci)
 	const json_t *one;
 	size_t i;
 
-	if (device && strchr(device, '(') && !strstr(device, pci)) /* "NVIDIA H200 (0000:00:07.0)" */
+	if (device && strchr(device, '(') && !strcasestr(device, pci)) /* "NVIDIA H200 (0000:00:07.0)" */
 		return false;
 	json_array_foreach(b->gpus, i,
 			   one) if (json_is_string(one) && !strcmp(json_string_value(one), pci)) return true;
@@ -146,8 +148,10 @@ static void find_gpus(struct reader *b, const struct machine *m, const struct ex
 			text_copy(s->sku, sizeof(s->sku), expectations_sku(e, g));
 		}
 	}
-	if (s->gpus)
+	if (s->gpus) { /* each rank has a GPU of one type */
+		s->gpus += b->ranks.count;
 		return;
+	}
 	text_copy(s->device, sizeof(s->device), "CPU");
 	text_copy(s->gpus_why, sizeof(s->gpus_why), "the run used no GPU: give --price-per-hour");
 }
@@ -235,13 +239,119 @@ static void all_energy(const struct reader *b, struct cost_energy *e, const stru
 		e->joules = e->error_j = NAN;
 }
 
-static void measure(const struct reader *b, uint64_t t0_ns, uint64_t t1_ns)
+/* The energy of the parts of a machine in a window. */
+struct parts {
+	struct energy gpu, cpu, dram;
+};
+
+static void own_parts(const struct reader *b, struct parts *out, uint64_t t0_ns, uint64_t t1_ns)
+{
+	gpu_energy(b, &out->gpu, t0_ns, t1_ns);
+	host_energy(b, &out->cpu, "cpu_energy_j", t0_ns, t1_ns);
+	host_energy(b, &out->dram, "dram_energy_j", t0_ns, t1_ns);
+}
+
+static bool same_node(const struct record *a, const struct record *b)
+{
+	const char *x = json_member_text(a->open, "boot"), *y = json_member_text(b->open, "boot");
+
+	return *x && *y ? !strcmp(x, y)
+			: !strcmp(json_member_text(a->open, "node"), json_member_text(b->open, "node"));
+}
+
+/* Whether no lower rank is on the rank's node, so that the energy of the node's host counts here. */
+static bool first_of_node(const struct reader *b, unsigned i)
+{
+	const struct record *r = &b->ranks.rank[i].record;
+
+	if (same_node(b->r, r))
+		return false;
+	for (unsigned k = 0; k < i; k++)
+		if (b->ranks.rank[k].c && same_node(&b->ranks.rank[k].record, r))
+			return false;
+	return true;
+}
+
+/* Adds a rank's part to the sum. If rank 0 has no reading of this part, the sum stays absent. */
+static void add_rank_part(struct energy *sum, struct energy *one, const char *rank, const char *why)
+{
+	char text[sizeof(one->why)];
+
+	if (!sum->devices)
+		return;
+	if (!one->devices)
+		*one = (struct energy){.devices = 1};
+	if (!one->known) {
+		snprintf(text, sizeof(text), "%s: %.100s", rank,
+			 *why	     ? why
+			 : *one->why ? one->why
+				     : "it was not recorded");
+		text_copy(one->why, sizeof(one->why), text);
+	}
+	energy_add(sum, one);
+}
+
+/* The time from the line of step 2 to that of the last one, and the number of steps between. The first two
+ * steps tune. A resumed run counts from its last start. */
+static bool steady_steps(const struct record *r, uint64_t *t0_ns, uint64_t *t1_ns, double *count)
+{
+	const struct series *steps = record_series(r, "train", "step");
+	size_t first = 0, last = steps && steps->count ? steps->count - 1 : 0;
+
+	for (size_t i = 1; i <= last; i++)
+		if (steps->value[i] < steps->value[i - 1])
+			first = i;
+	while (first < last && steps->value[first] < 2)
+		first++;
+	if (first >= last)
+		return false;
+	*t0_ns = steps->t_ns[first];
+	*t1_ns = steps->t_ns[last];
+	*count = steps->value[last] - steps->value[first];
+	return *t1_ns > *t0_ns && *count > 0;
+}
+
+/* Adds the energy of rank `i` in its own window, which has the same steps as that of rank 0. */
+static void add_rank(const struct reader *b, struct parts *sum, unsigned i, bool steady)
+{
+	const struct job_rank *rank = &b->ranks.rank[i];
+	const struct record_phase *once = rank->c ? record_phase(rank->c, "once") : NULL;
+	struct reader own = {.r = &rank->record, .c = rank->c, .o = b->o, .s = b->s};
+	uint64_t t0_ns = once ? once->t0_ns : 0, t1_ns = once ? once->t1_ns : 0;
+	struct parts parts = {0};
+	const char *why = rank->why;
+	double steps;
+
+	if (once && !(steady ? steady_steps(&rank->record, &t0_ns, &t1_ns, &steps) : once->has_window))
+		why = "its journal does not have the window";
+	if (!*why) {
+		own.gpus = json_object_get(rank->c->plan, "gpus");
+		own_parts(&own, &parts, t0_ns, t1_ns);
+	}
+	add_rank_part(&sum->gpu, &parts.gpu, rank->name, why);
+	if (rank->c && !first_of_node(b, i))
+		return;
+	add_rank_part(&sum->cpu, &parts.cpu, rank->name, why);
+	add_rank_part(&sum->dram, &parts.dram, rank->name, why);
+}
+
+/* The energy of all ranks in the window. `steady`: it has the steady steps, otherwise the whole run. */
+static void all_parts(const struct reader *b, struct parts *out, uint64_t t0_ns, uint64_t t1_ns, bool steady)
+{
+	own_parts(b, out, t0_ns, t1_ns);
+	for (unsigned i = 0; i < b->ranks.count; i++)
+		add_rank(b, out, i, steady);
+}
+
+static void measure(const struct reader *b, uint64_t t0_ns, uint64_t t1_ns, bool steady)
 {
 	struct cost_subject *s = b->s;
+	struct parts parts;
 
-	gpu_energy(b, &s->gpu, t0_ns, t1_ns);
-	host_energy(b, &s->cpu, "cpu_energy_j", t0_ns, t1_ns);
-	host_energy(b, &s->dram, "dram_energy_j", t0_ns, t1_ns);
+	all_parts(b, &parts, t0_ns, t1_ns, steady);
+	s->gpu = parts.gpu;
+	s->cpu = parts.cpu;
+	s->dram = parts.dram;
 	all_energy(b, &s->energy, &s->gpu, &s->cpu, &s->dram, s->seconds);
 	s->idle_w = NAN;
 	if (b->o->idle_power > 0)
@@ -291,14 +401,12 @@ static void add_stage(const struct reader *b, const struct record_phase *p)
 	const struct tokens t = tokens_of(p, length_s(p));
 	struct cost_subject *s = b->s;
 	struct cost_energy e;
-	struct energy gpu, cpu, dram;
+	struct parts parts;
 
 	if (s->stages == COST_STAGES || !p->has_window || isnan(t.input) || isnan(t.output))
 		return;
-	gpu_energy(b, &gpu, p->t0_ns, p->t1_ns);
-	host_energy(b, &cpu, "cpu_energy_j", p->t0_ns, p->t1_ns);
-	host_energy(b, &dram, "dram_energy_j", p->t0_ns, p->t1_ns);
-	all_energy(b, &e, &gpu, &cpu, &dram, length_s(p));
+	own_parts(b, &parts, p->t0_ns, p->t1_ns);
+	all_energy(b, &e, &parts.gpu, &parts.cpu, &parts.dram, length_s(p));
 	if (e.known && b->o->node_power <= 0)
 		s->stage[s->stages++] =
 			(struct split_stage){t.input - (isnan(t.cached) ? 0 : t.cached), t.output, e.joules};
@@ -324,7 +432,7 @@ static enum status read_load(struct reader *b, struct error *err)
 	doubt = json_string_value(json_array_get(json_object_get(once->values, "untrusted"), 0));
 	text_copy(s->doubt, sizeof(s->doubt), doubt ? doubt : "");
 	if (window->has_window)
-		measure(b, window->t0_ns, window->t1_ns);
+		measure(b, window->t0_ns, window->t1_ns, false);
 	if (!window->has_window || fabs(length_s(window) - s->seconds) > WINDOW_DIFFERENCE * s->seconds) {
 		s->energy = (struct cost_energy){.joules = NAN, .error_j = NAN};
 		snprintf(s->energy.why, sizeof(s->energy.why),
@@ -351,28 +459,8 @@ static enum status read_serve(struct reader *b, struct error *err)
 	if (!once || !once->has_window || !(s->input > 0 || s->output > 0))
 		return no_tokens(b, err);
 	s->seconds = length_s(serve);
-	measure(b, serve->t0_ns, serve->t1_ns);
+	measure(b, serve->t0_ns, serve->t1_ns, false);
 	return STATUS_OK;
-}
-
-/* The time from the line of step 2, because the first two steps tune, to that of the last one, and the number
- * of steps between. A resumed run counts from its last start. */
-static bool steady_steps(const struct record *r, uint64_t *t0_ns, uint64_t *t1_ns, double *count)
-{
-	const struct series *steps = record_series(r, "train", "step");
-	size_t first = 0, last = steps && steps->count ? steps->count - 1 : 0;
-
-	for (size_t i = 1; i <= last; i++)
-		if (steps->value[i] < steps->value[i - 1])
-			first = i;
-	while (first < last && steps->value[first] < 2)
-		first++;
-	if (first >= last)
-		return false;
-	*t0_ns = steps->t_ns[first];
-	*t1_ns = steps->t_ns[last];
-	*count = steps->value[last] - steps->value[first];
-	return *t1_ns > *t0_ns && *count > 0;
 }
 
 static enum status read_train(struct reader *b, struct error *err)
@@ -380,19 +468,19 @@ static enum status read_train(struct reader *b, struct error *err)
 	const struct record_phase *once = record_phase(b->c, "once");
 	struct cost_subject *s = b->s;
 	double steps = number(once, "steps"), steady;
-	struct energy cpu, dram, gpu;
+	struct parts parts;
 	uint64_t t0_ns, t1_ns;
+	bool is_steady;
 
 	s->input = s->cached = NAN;
 	s->run_tokens = number(once, "tokens");
 	if (!once || !once->has_window || !(s->run_tokens > 0))
 		return no_tokens(b, err);
 	s->run_seconds = length_s(once);
-	gpu_energy(b, &gpu, once->t0_ns, once->t1_ns);
-	host_energy(b, &cpu, "cpu_energy_j", once->t0_ns, once->t1_ns);
-	host_energy(b, &dram, "dram_energy_j", once->t0_ns, once->t1_ns);
-	all_energy(b, &s->run_energy, &gpu, &cpu, &dram, s->run_seconds);
-	if (steps > 0 && steady_steps(b->r, &t0_ns, &t1_ns, &steady)) {
+	all_parts(b, &parts, once->t0_ns, once->t1_ns, false);
+	all_energy(b, &s->run_energy, &parts.gpu, &parts.cpu, &parts.dram, s->run_seconds);
+	is_steady = steps > 0 && steady_steps(b->r, &t0_ns, &t1_ns, &steady);
+	if (is_steady) {
 		s->seconds = (double)(t1_ns - t0_ns) * 1e-9;
 		s->output = s->run_tokens / steps * steady;
 	} else { /* too short for a steady rate: the whole run counts */
@@ -401,7 +489,7 @@ static enum status read_train(struct reader *b, struct error *err)
 		s->seconds = s->run_seconds;
 		s->output = s->run_tokens;
 	}
-	measure(b, t0_ns, t1_ns);
+	measure(b, t0_ns, t1_ns, is_steady);
 	return STATUS_OK;
 }
 
@@ -437,7 +525,9 @@ static enum status read_amounts(struct reader *b, const struct expectations *e, 
 	b->node = b->s->kind == COST_LOAD ? record_phase(b->c, "node") : NULL;
 	b->clock_error_s = b->node ? number(b->node, "clock_error_s") : 0;
 	b->gpus = b->node ? b->own = node_gpus(b->r) : json_object_get(b->c->plan, "gpus");
-	if (b->r->machine)
+	if (s->kind == COST_TRAIN)
+		st = job_ranks_read(&b->ranks, b->r, b->c, err);
+	if (!st && b->r->machine)
 		st = machine_from_json(&m, b->r->machine, err);
 	if (st)
 		return st;
@@ -465,6 +555,7 @@ enum status cost_subject_read(struct cost_subject *out, const char *dir, const s
 	if (!st)
 		split_fit(&out->split, out->stage, out->stages);
 	json_decref(b.own);
+	job_ranks_release(&b.ranks);
 	record_release(&record);
 	return st;
 }

@@ -90,6 +90,7 @@ static int run(const struct command_context *c, int argc, char **argv)
 	child_prepare(on_term);
 	sigaction(SIGQUIT, &quit, NULL);
 	st = read_first(&channel, &err);
+	log.topics = (unsigned)json_integer_value(json_object_get(channel.first, "topics"));
 	job.dir = json_string_value(json_object_get(channel.first, "dir"));
 	job.config_hash = json_string_value(json_object_get(channel.first, "config"));
 	job.gpu = json_string_value(json_object_get(channel.first, "gpu"));

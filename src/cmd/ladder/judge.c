@@ -141,11 +141,11 @@ static void judge_loss(struct ladder *l, int id)
 		say(r, VERDICT_STAGE_INCONCLUSIVE, "its loss or the baseline's is not known");
 	else if (r->loss_first_share > t.first)
 		say(r, VERDICT_STAGE_FAILED,
-		    "the held-out loss before the first step differs by %.2g from the baseline's; at most %.2g is tolerated",
+		    "the held-out loss before the first step differs by %.3g from the baseline's; at most %.2g is tolerated",
 		    r->loss_first_share, t.first);
 	else if (r->loss_last_share > t.last)
 		say(r, VERDICT_STAGE_FAILED,
-		    "the held-out loss after the last step differs by %.2g from the baseline's; at most %.2g is tolerated",
+		    "the held-out loss after the last step differs by %.3g from the baseline's; at most %.2g is tolerated",
 		    r->loss_last_share, t.last);
 }
 

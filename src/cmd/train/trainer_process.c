@@ -139,9 +139,10 @@ static enum status start(struct training *t, struct error *err)
 
 	if (st)
 		return st;
-	first = json_pack("{s:s, s:b, s:s, s:s, s:I, s:f, s:O?, s:o?}", "dir", t->dir, "resume", t->goes_on,
-			  "config", t->hash, "gpu", t->gpu, "started", (json_int_t)process_started_ns(),
-			  "tuned_s", t->tuned_s, "card", t->card, "team", team);
+	first = json_pack("{s:s, s:b, s:s, s:s, s:i, s:I, s:f, s:O?, s:o?}", "dir", t->dir, "resume",
+			  t->goes_on, "config", t->hash, "gpu", t->gpu, "topics", (int)t->c->log->topics,
+			  "started", (json_int_t)process_started_ns(), "tuned_s", t->tuned_s, "card", t->card,
+			  "team", team);
 	t->ranks.board = team_board_create(&t->ranks.board_fd);
 	if (t->ranks.board)
 		spec.shared = t->ranks.board_fd;

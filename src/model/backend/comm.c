@@ -45,7 +45,9 @@ static void spread(const struct comm *c, const char *got, char *all, const size_
 	}
 }
 
-enum status comm_collect(struct comm *c, const void *mine, void *all, const size_t *border, struct error *err)
+/* Through gathers, which give the ranges to all. */
+static enum status collect_by_gather(struct comm *c, const void *mine, void *all, const size_t *border,
+				     struct error *err)
 {
 	const size_t own = border[c->rank + 1] - border[c->rank];
 	char *piece = calloc(1, COMM_GATHER_MAX), *got = malloc((size_t)c->size * COMM_GATHER_MAX);
@@ -70,6 +72,12 @@ enum status comm_collect(struct comm *c, const void *mine, void *all, const size
 	free(piece);
 	free(got);
 	return st;
+}
+
+enum status comm_collect(struct comm *c, const void *mine, void *all, const size_t *border, struct error *err)
+{
+	return c->ops->collect ? c->ops->collect(c, mine, all, border, err)
+			       : collect_by_gather(c, mine, all, border, err);
 }
 
 /* In one gather. `room`: for the numbers of all ranks, and of this one. */

@@ -44,6 +44,9 @@ struct comm_ops {
 	enum status (*wait)(struct comm *, struct error *);
 	/* The bytes of all ranks to all, by rank: `all` has size times comm->size bytes. */
 	enum status (*gather)(struct comm *, const void *mine, size_t size, void *all, struct error *);
+	/* See comm_collect. NULL: gathers do the same. */
+	enum status (*collect)(struct comm *, const void *mine, void *all, const size_t *border,
+			       struct error *);
 	/* Rank 0's bytes to all; `size` is equal on all. */
 	enum status (*share)(struct comm *, void *bytes, size_t size, struct error *);
 	/* See comm_part. NULL: nothing is compared. */

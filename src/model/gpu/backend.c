@@ -104,6 +104,7 @@ enum status gpu_backend_pin(struct backend *back, uint64_t bytes, struct error *
 	if (!g->pinned)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no %.3g GB of host memory",
 				       (double)bytes * 1e-9);
+	cpu_clear(g->pinned, bytes); /* the driver would make the pages with one thread */
 	st = gpu_host_register(g->device, g->pinned, bytes, &why);
 	if (st) {
 		free(g->pinned);
@@ -212,6 +213,21 @@ enum status gpu_backend_phase(struct backend *back, enum gpu_phase phase, struct
 {
 	gpu_of(back)->counted_bytes = back->cost.bytes;
 	return gpu_times_mark(gpu_of(back)->phases, gpu_of(back), (int)phase, err);
+}
+
+enum status gpu_backend_wait_begin(struct backend *back, struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+
+	g->before_wait = gpu_times_now(g->phases);
+	return g->before_wait < 0 ? STATUS_OK : gpu_times_mark(g->phases, g, GPU_PHASE_WAIT, err);
+}
+
+enum status gpu_backend_wait_end(struct backend *back, struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+
+	return g->before_wait < 0 ? STATUS_OK : gpu_times_mark(g->phases, g, g->before_wait, err);
 }
 
 void gpu_backend_times_begin(struct backend *back)

@@ -103,7 +103,7 @@ const char *gpu_backend_replay_refused(const struct backend *back);
 /* Division of the stream's time: by the caller's phases, and by kinds of operations, which reports explain
  * (report/training/step_parts.c). name, word */
 /* clang-format off */
-#define GPU_PHASES(X) X(FORWARD, "forward") X(BACKWARD, "backward") X(OPTIMISER, "optimiser")
+#define GPU_PHASES(X) X(FORWARD, "forward") X(BACKWARD, "backward") X(OPTIMISER, "optimiser") X(WAIT, "wait")
 #define GPU_PARTS(X)                                                           \
 	X(PRODUCTS, "products") X(THIN, "thin_products") /* GEMMs with a side below 512 */ \
 	X(ATTENTION, "attention") X(ATTENTION_BWD, "attention_backward")        \
@@ -123,6 +123,10 @@ struct gpu_part_work { /* Work as executed, including recomputation; bytes: each
 const char *gpu_backend_part_name(enum gpu_part part);
 /* Work enqueued from now on belongs to this phase; NONE ends the last one. */
 enum status gpu_backend_phase(struct backend *back, enum gpu_phase phase, struct error *err);
+/* Between these two calls the stream waits for other streams. This time belongs to phase WAIT, and then the
+ * phase before it goes on. Without a phase they have no effect. Not within a capture. */
+enum status gpu_backend_wait_begin(struct backend *back, struct error *err);
+enum status gpu_backend_wait_end(struct backend *back, struct error *err);
 /* Starts timing. Earlier work belongs to no phase. */
 void gpu_backend_times_begin(struct backend *back);
 /* Seconds since gpu_backend_times_begin, and the work of the parts. Waits for the end of the last phase.

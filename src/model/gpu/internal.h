@@ -107,6 +107,7 @@ struct gpu_state {
 	struct attention_state *attends;
 	struct gpu_kernel *kernel[GPU_KERNEL_COUNT];
 	struct gpu_times *phases, *parts; /* parts is NULL unless they are asked for */
+	int before_wait;		  /* the phase that goes on after a wait; below 0: none */
 	struct gpu_part_work
 		part_work[GPU_PART_COUNT]; /* since gpu_backend_times_begin, if parts are asked for */
 	/* The part of back->cost.bytes that is already assigned to a part. */
@@ -162,6 +163,8 @@ enum status gpu_run_early(struct backend *back, enum gpu_kernel_id kernel, unsig
 enum status gpu_times_create(struct gpu_times **t, struct error *err);
 void gpu_times_release(struct gpu_times **t);
 enum status gpu_times_mark(struct gpu_times *t, const struct gpu_state *g, int what, struct error *err);
+/* The kind of the stream's work now; below 0: it is not timed. */
+int gpu_times_now(const struct gpu_times *t);
 void gpu_times_clear(struct gpu_times *t); /* NULL-safe */
 /* Seconds of each of 0 .. whats - 1 between the first and the last mark. Waits for the last one, and clears
  * all marks. */

@@ -66,6 +66,11 @@ enum status gpu_times_mark(struct gpu_times *t, const struct gpu_state *g, int w
 	return st;
 }
 
+int gpu_times_now(const struct gpu_times *t)
+{
+	return t->count ? t->mark[t->count - 1].what : -1;
+}
+
 void gpu_times_clear(struct gpu_times *t)
 {
 	if (t)

@@ -44,14 +44,13 @@ void load_summary_page(struct text *out, const struct view *v)
 {
 	const struct judgements *j = v->in->judged;
 	const json_t *values = load_values(v);
-	const enum cause cause = j->count ? j->of_case[0].cause : CAUSE_NONE;
 
 	text_addf(out, "# Load test: %s\n\n**", verdict_name(j->verdict));
 	markdown_text(out, v->headline);
 	text_addf(out, "** (exit code %d)\n", j->exit_code);
-	if (*cause_action(cause)) {
+	if (v->todo_count && *v->todos[0].action) {
 		text_add(out, "\nWhat to do: ");
-		markdown_text(out, cause_action(cause));
+		markdown_text(out, v->todos[0].action);
 		text_add(out, ".\n");
 	}
 	add_command(out, v);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include "core/json/member.h"
 #include "journal/field.h"
+#include "journal/record/job_ranks.h"
 #include "judge/gap/training_step.h"
 #include "report/text/format.h"
 
@@ -55,19 +56,77 @@ static void add_no_rate(struct grid *g, const struct record_phase *p)
 	grid_cell(g, "the run is too short: it has no step after start-up and tuning");
 }
 
-/* The mean power and the rate are both those of the steady steps. */
-static void add_energy_per_token(struct grid *g, const struct record_phase *p)
-{
-	double watts, rate, steady;
-	char text[48];
+/* Energy of the steady steps, summed over the GPUs of all ranks. */
+struct energy_sum {
+	bool any; /* a rank has a reading */
+	unsigned ranks;
+	double watts, joules;
+	char why[320]; /* the rank without a reading, and the reason; "": the sums are those of all ranks */
+};
 
-	if (!record_number(p, "steady_steps", &steady) || !record_number(p, field_power_w.name, &watts) ||
-	    !record_number(p, "tokens_per_s", &rate) || !(rate > 0) || !(steady > 0))
-		return;
-	format_quantity(text, sizeof(text), watts / rate, 0, "J");
-	grid_cell(g, "energy_per_token");
+static void add_rank(struct energy_sum *sum, const struct record_phase *once, const char *name,
+		     const char *why)
+{
+	double watts = 0, joules = 0;
+	const bool known = record_number(once, field_power_w.name, &watts) &&
+			   record_number(once, field_energy_j.name, &joules);
+
+	sum->any = sum->any || known;
+	sum->watts += watts;
+	sum->joules += joules;
+	if (!known && !sum->why[0])
+		snprintf(sum->why, sizeof(sum->why), "not known: %s: %s", name,
+			 *why ? why : "no energy of its GPU was recorded");
+}
+
+static void sum_energy(struct energy_sum *sum, const struct record *r, const struct record_case *c)
+{
+	struct job_ranks others;
+	struct error err = {0};
+
+	*sum = (struct energy_sum){.ranks = 1};
+	if (job_ranks_read(&others, r, c, &err))
+		snprintf(sum->why, sizeof(sum->why), "not known: %.300s", err.text);
+	add_rank(sum, record_phase(c, "once"), "rank 0", "");
+	sum->ranks += others.count;
+	for (unsigned i = 0; i < others.count; i++)
+		add_rank(sum, others.rank[i].c ? record_phase(others.rank[i].c, "once") : NULL,
+			 others.rank[i].name, others.rank[i].why);
+	job_ranks_release(&others);
+}
+
+static void add_energy_row(struct grid *g, const struct energy_sum *sum, const char *name, double joules,
+			   const char *help)
+{
+	char text[48] = FORMAT_NONE;
+
+	if (!sum->why[0])
+		format_quantity(text, sizeof(text), joules, 0, "J");
+	grid_cell(g, name);
 	grid_cell(g, text);
-	grid_cell(g, "mean power over tokens per second; assay cost prices it");
+	grid_cell(g, sum->why[0] ? sum->why : help);
+}
+
+/* The mean power and the rate are both those of the steady steps. */
+static void add_energy(struct grid *g, const struct record *r, const struct record_case *c)
+{
+	const struct record_phase *p = record_phase(c, "once");
+	struct energy_sum sum;
+	double rate, steady;
+
+	sum_energy(&sum, r, c);
+	if (!sum.any)
+		return;
+	add_energy_row(g, &sum, field_energy_j.name, sum.joules,
+		       sum.ranks > 1 ? "energy of the GPUs of all ranks in the steady steps"
+				     : field_energy_j.help);
+	if (record_number(p, "steady_steps", &steady) && record_number(p, "tokens_per_s", &rate) &&
+	    rate > 0 && steady > 0)
+		add_energy_row(
+			g, &sum, "energy_per_token", sum.watts / rate,
+			sum.ranks > 1
+				? "mean power of the GPUs of all ranks over tokens per second; assay cost prices it"
+				: "mean power over tokens per second; assay cost prices it");
 }
 
 /* Adds a text that the job reported when it was ready, such as the device. A long text is cut at a space,
@@ -94,7 +153,7 @@ bool training_grid(struct grid *g, const struct view *v)
 {
 	/* Readings of the GPU during the steps. Clock and power are in the table of figures. */
 	static const struct field *const seen[] = {&field_tensor_active_share, &field_sm_active_share,
-						   &field_dram_active_share, &field_energy_j};
+						   &field_dram_active_share};
 	const struct record_case *c = training_case(v);
 	const struct record_phase *p = c ? record_phase(c, "once") : NULL;
 	const struct record_phase *ready = c ? record_phase(c, "load") : NULL;
@@ -116,7 +175,7 @@ bool training_grid(struct grid *g, const struct view *v)
 	add_no_rate(g, p);
 	for (i = 0; i < sizeof(seen) / sizeof(seen[0]); i++)
 		add_value(g, p, seen[i]->name, seen[i]->unit, seen[i]->help);
-	add_energy_per_token(g, p);
+	add_energy(g, v->in->record, c);
 	if (record_text(p, "late_rank"))
 		text_addf(&g->note, "The others waited for %s", record_text(p, "late_rank"));
 	return true;

@@ -12,10 +12,12 @@
 #include "train/mesh/comm_open.h"
 
 /* LIMIT_MS: a rank may write a checkpoint or build plans while the others wait for it. PIECE: numbers that
- * are rounded to BF16 at once. */
-enum { LIMIT_MS = 600000, PIECE = 1 << 25 };
-/* NCCL's memory; docs/explanation/methods/training.md, "Memory of a training run". */
-enum { CHANNELS = 24, CONNECTION_BYTES = 12 << 20 };
+ * are rounded to BF16 at once. COLLECT_PIECE: bytes of one answer to rank 0. */
+enum { LIMIT_MS = 600000, PIECE = 1 << 25, COLLECT_PIECE = 4 << 20 };
+/* NCCL's memory on a GPU: a part that does not depend on the number of communicators, and one of each.
+ * Measured on two H200 over NVLink (results/2026-11-29-h200-x2/ranks): 0.89 GB with one communicator and 1.09
+ * GB with two. Docs: docs/explanation/methods/training.md, "Memory of a training run". */
+enum { NCCL_BYTES = 658 << 20, COMMUNICATOR_BYTES = 192 << 20 };
 
 struct comm_nccl {
 	struct comm comm;
@@ -317,12 +319,24 @@ static enum status nccl_all_gather(struct comm *c, struct mat x, const size_t *b
 		     "ncclAllGather", err);
 }
 
+/* A pass goes on after a collective of its copy. Its wait is timed with the phases of a step. */
+static enum status wait_apart(struct comm_nccl *n, struct error *err)
+{
+	enum status st = gpu_backend_wait_begin(n->back, err);
+
+	if (!st)
+		st = gpu_stream_after(gpu_backend_stream(n->back), n->done, err);
+	return st ? st : gpu_backend_wait_end(n->back, err);
+}
+
 static enum status nccl_wait(struct comm *c, struct error *err)
 {
 	struct comm_nccl *n = nccl_of(c)->members.alike ? nccl_of(c)->all : nccl_of(c);
 	struct gpu_stream *work = gpu_backend_stream(n->back);
 	enum status st = gpu_event_record(n->done, n->stream, err);
 
+	if (!st && is_apart(n))
+		return wait_apart(n, err);
 	if (n->all)
 		return st ? st : gpu_stream_after(work, n->done, err);
 	if (!st && !n->marked)
@@ -363,6 +377,49 @@ static enum status nccl_gather(struct comm *c, const void *mine, size_t size, vo
 		return st;
 	team_flight_begin(n->team->board, TEAM_FLIGHT_OF_ALL);
 	st = team_gather(n->team, mine, size, all, err);
+	if (!st)
+		team_flight_end(n->team->board, TEAM_FLIGHT_OF_ALL);
+	return st;
+}
+
+/* Takes a rank's range, which it sends in pieces. */
+static enum status take_range(struct comm_nccl *n, unsigned rank, char *out, size_t size, struct error *err)
+{
+	enum status st = STATUS_OK;
+	size_t got = 0;
+
+	for (size_t at = 0, piece; at < size && !st; at += piece) {
+		piece = size - at < COLLECT_PIECE ? size - at : COLLECT_PIECE;
+		st = team_collect(n->team, rank, out + at, piece, &got, err);
+		if (!st && got != piece)
+			st = error_set(err, STATUS_BUG, "rank %u sent %zu bytes of its states, not %zu", rank,
+				       got, piece);
+	}
+	return st;
+}
+
+/* In one direction. A gather would send all ranges back to all ranks. */
+static enum status nccl_collect(struct comm *c, const void *mine, void *all, const size_t *border,
+				struct error *err)
+{
+	struct comm_nccl *n = nccl_of(c);
+	const size_t own = border[c->rank + 1] - border[c->rank];
+	enum status st;
+
+	team_flight_ask(n->team->board, TEAM_FLIGHT_OF_ALL, TEAM_FLIGHT_GATHER, border[c->size],
+			TEAM_FLIGHT_NO_LAYER);
+	st = compare(n, TEAM_FLIGHT_GATHER, 0, border[c->size], err);
+	if (st)
+		return st;
+	team_flight_begin(n->team->board, TEAM_FLIGHT_OF_ALL);
+	for (size_t at = 0, piece; c->rank && at < own && !st; at += piece) {
+		piece = own - at < COLLECT_PIECE ? own - at : COLLECT_PIECE;
+		st = team_answer(n->team, (const char *)mine + at, piece, err);
+	}
+	if (!c->rank)
+		memcpy(all, mine, own);
+	for (unsigned r = 1; !c->rank && r < c->size && !st; r++)
+		st = take_range(n, r, (char *)all + border[r], border[r + 1] - border[r], err);
 	if (!st)
 		team_flight_end(n->team->board, TEAM_FLIGHT_OF_ALL);
 	return st;
@@ -413,6 +470,7 @@ static const struct comm_ops nccl_ops = {
 	.broadcast = nccl_broadcast,
 	.wait = nccl_wait,
 	.gather = nccl_gather,
+	.collect = nccl_collect,
 	.share = nccl_share,
 	.part = nccl_part,
 	.close = nccl_close_comm,
@@ -420,7 +478,7 @@ static const struct comm_ops nccl_ops = {
 
 uint64_t comm_nccl_bytes(uint64_t communicators, enum dtype travels)
 {
-	return communicators * CHANNELS * CONNECTION_BYTES +
+	return NCCL_BYTES + communicators * COMMUNICATOR_BYTES +
 	       (travels == DTYPE_BF16 ? dtype_bytes(DTYPE_BF16, PIECE) : 0);
 }
 

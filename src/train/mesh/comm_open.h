@@ -37,8 +37,8 @@ enum status comm_nccl_device(struct comm *c, struct backend *back, struct error 
  * of the calls. Owner: caller, ops->close before that of `all`. */
 enum status comm_nccl_group(struct comm **out, struct comm *all, const struct comm_members *members,
 			    struct error *err);
-/* GPU memory of one rank's collectives: NCCL's buffers of each communicator, and one piece of the gradient in
- * BF16 if it travels so. Set comm->travels before comm_nccl_device. */
+/* GPU memory of one rank's collectives: NCCL itself, its buffers of each communicator, and one piece of the
+ * gradient in BF16 if it travels so. Set comm->travels before comm_nccl_device. */
 uint64_t comm_nccl_bytes(uint64_t communicators, enum dtype travels);
 
 /* Rates of the links between planned ranks, in B/s and one way; 0: unknown. */

@@ -170,6 +170,9 @@ enum status run_collect(struct train *t, struct error *err)
 
 	if (!t->host_params.collected)
 		return STATUS_OK;
+	if (run_writes(t))
+		log_debug(t->job->log, LOG_TOPIC_RUN, "collects the states of %u ranks after step %llu",
+			  t->comm->size, (unsigned long long)t->state.step);
 	st = checkpoint_writer_wait(t->writer, err); /* it reads the same memory */
 	if (!st && t->stepper.model->params.offloaded)
 		st = t->stepper.back.ops->lane_wait(&t->stepper.back, LANE_STATES, err);

@@ -165,8 +165,10 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		st = run_save_join(t, false, err);
 	f->loss = f->size.targets ? sum / (double)f->size.targets : 0;
 	f->step_s = clock_now_s() - t0;
-	if (t->stepper.back.kind == BACKEND_GPU) /* the collectives end within this phase of its stream */
+	if (t->stepper.back.kind ==
+	    BACKEND_GPU) /* the last collectives end within this phase of its stream */
 		f->part.backward_s = fmax(0, f->part.backward_s - f->comm_s);
+	f->comm_s += f->part.wait_s;
 	f->optimiser_s = fmax(0, f->optimiser_s);
 	run_keep_figures(t, f);
 	add_tuning(t, f);
@@ -314,14 +316,17 @@ static bool saves(const struct train *t)
 	return t->config.training.save_strategy != CONFIG_SAVE_NO;
 }
 
+/* Collects the states only for a checkpoint that is written: they travel through the ranks' connections. */
 static enum status save(struct train *t, bool wait, struct error *err)
 {
 	struct error why = {0};
-	enum status st = run_collect(t, &why);
+	enum status st;
 
-	if (!st && saves(t))
+	if (!saves(t))
+		return STATUS_OK;
+	st = run_collect(t, &why);
+	if (!st)
 		st = run_save(t, wait, &why);
-
 	return st ? fails_at(t, "checkpoint after step", t->state.step, st, &why, err) : STATUS_OK;
 }
 
@@ -432,9 +437,10 @@ static enum status finish(struct train *t, struct error *err)
 		return error_set_cause(
 			err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request at step %llu of %llu",
 			(unsigned long long)t->state.step, (unsigned long long)t->state.max_steps);
-	if (!st)
-		warn_if_no_better(t);
-	if (!st)
+	if (st)
+		return st;
+	warn_if_no_better(t);
+	if (saves(t) && !t->state.step) /* otherwise the last checkpoint has collected the same states */
 		st = run_collect(t, err);
 	return st || !run_writes(t) || !saves(t) ? st : run_export(t, err);
 }

@@ -262,6 +262,7 @@ enum status stepper_times(struct stepper *s, struct step_part *took, struct erro
 	took->forward_s = phase_s[GPU_PHASE_FORWARD];
 	took->backward_s = phase_s[GPU_PHASE_BACKWARD];
 	took->optimiser_s = phase_s[GPU_PHASE_OPTIMISER];
+	took->wait_s = phase_s[GPU_PHASE_WAIT];
 	took->gemm_s = took->parts_s[GPU_PART_PRODUCTS] + took->parts_s[GPU_PART_THIN] +
 		       took->parts_s[GPU_PART_ATTENTION] + took->parts_s[GPU_PART_ATTENTION_BWD];
 	return STATUS_OK;

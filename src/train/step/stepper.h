@@ -74,9 +74,12 @@ void stepper_rest(struct stepper *s);
 
 struct step_part {
 	double forward_s, backward_s;
-	double gemm_s;				    /* time of GEMMs in both passes */
-	double flop;				    /* FLOP of the model, without recomputation */
-	double optimiser_s;			    /* GPU only; set by stepper_times */
+	double gemm_s;	    /* time of GEMMs in both passes */
+	double flop;	    /* FLOP of the model, without recomputation */
+	double optimiser_s; /* GPU only; set by stepper_times */
+	/* GPU only, set by stepper_times: waiting for collectives of the tensor axis, which is in none of the
+	 * times above */
+	double wait_s;
 	double parts_s[GPU_PART_COUNT];		    /* GPU only, with step_parts */
 	struct gpu_part_work parts[GPU_PART_COUNT]; /* work of these parts */
 	/* FP8 only, set by stepper_overflows: scales that were not finite, and the first linear layer with
