@@ -187,6 +187,7 @@ ok "and the summary is written again" says "^| 2 | .*inconclusive" twice/SUMMARY
 rm how.load
 
 # -- four GPUs that are not there --
+all_libraries
 export LD_LIBRARY_PATH="$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" FAKE_NVML_FILE="$root/tests/fake/h100x4.json" FAKE_CUDA=devices=4 FAKE_NVML_RATE=data_tx=1000000,data_rx=1000000
 unset CUDA_VISIBLE_DEVICES
 ok "GPUs have the load of the source" eval 'expect 0 comprehensive --plan && says "shape qwen2-7b" out && says "--device gpu.*--rate 100 --duration 120s --input uniform:64,2048 --output 128" out'

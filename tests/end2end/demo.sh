@@ -71,10 +71,11 @@ ok "and does nothing" [ ! -e planned ]
 ok "every tour has a plan" eval 'for t in quick full benchmark training serve; do expect 0 demo $t --plan || return 1; done'
 
 # -- four GPUs that are not there --
-on_gpus() {
+on_gpus() (
+	all_libraries
 	LD_LIBRARY_PATH="$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" FAKE_NVML_FILE="$root/tests/fake/h100x4.json" FAKE_CUDA=devices=4 \
 		ASSAY_TEST_STAGES=$PWD/stand env -u CUDA_VISIBLE_DEVICES "$assay" "$@" > out 2> err
-}
+)
 ok "with GPUs, all steps of full run" eval 'on_gpus demo full --plan && ! says "skipped:" out'
 ok "the banner names them" says "; 4 GPUs: NVIDIA H100" out
 ok "the load is that of a GPU" says "assay load .*--device gpu. --rate 20 --duration 30s" out

@@ -3,6 +3,7 @@ set -u
 assay=$(realpath "$1") fakes=$(realpath "$2") root=$(realpath "$3") here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tap.sh"
 scratch
+all_libraries
 LD_LIBRARY_PATH=$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH FAKE_NVML_FILE="$root/tests/fake/h100x4.json"
 value() { # RUN CASE FIELD: of a case's last result that has it

@@ -8,6 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 . "$here/tap.sh"
+all_libraries
 unset CUDA_VISIBLE_DEVICES ASSAY_LIB_CUDA
 export ASSAY_LIB_NVML="$nvml"
 

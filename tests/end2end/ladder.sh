@@ -11,7 +11,11 @@ if ! "$assay" ladder --plan --device cpu > out 2> err; then
 	exit 1
 fi
 
-on_gpu() { LD_LIBRARY_PATH="$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" FAKE_NVML_FILE="${nvml:-$root/tests/fake/h100.json}" env -u CUDA_VISIBLE_DEVICES "$assay" "$@" > out 2> err; }
+on_gpu() (
+	all_libraries
+	LD_LIBRARY_PATH="$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" FAKE_NVML_FILE="${nvml:-$root/tests/fake/h100.json}" env -u CUDA_VISIBLE_DEVICES \
+		"$assay" "$@" > out 2> err
+)
 
 # -- factors --
 ok "a ladder whose jobs agree passes" ladder 0 all

@@ -5,6 +5,7 @@ set -u
 assay=$(realpath "$1") fakes=$(realpath "$2")
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tap.sh"
+all_libraries
 scratch
 ASSAY_MODULE_DIR=$(dirname "$assay")/profile
 export ASSAY_MODULE_DIR

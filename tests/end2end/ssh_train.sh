@@ -7,6 +7,7 @@ assay=$(realpath "$1") fakes=$(realpath "$2") root=$(realpath "$3") module=${4:-
 script=$here/$(basename "$0")
 PATH=$PATH:/usr/sbin:/sbin
 . "$here/tap.sh"
+all_libraries
 . "$here/ports.sh"
 . "$here/ssh_hosts.sh"
 . "$here/train_bed.sh"
