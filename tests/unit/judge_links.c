@@ -28,7 +28,7 @@ static void all_pairs(unsigned gpus, const char *limit)
 	for (unsigned a = 0; a < gpus; a++)
 		for (unsigned b = 0; b < gpus; b++) {
 			struct record_case *c;
-			char target[16];
+			char target[32];
 
 			if (a == b)
 				continue;
@@ -192,7 +192,7 @@ static void all_latencies(unsigned gpus, double ns)
 	for (unsigned a = 0; a < gpus; a++)
 		for (unsigned b = 0; b < gpus; b++) {
 			struct record_case *c;
-			char target[16];
+			char target[32];
 
 			if (a == b)
 				continue;
