@@ -3,7 +3,7 @@
 #include "engine/schedule/state.h"
 
 /* A prompt goes ahead of decode rows if these are at least and at most this part of a tile. */
-enum { AHEAD_LEAST_SHARE = 32, AHEAD_MOST_SHARE = 12 };
+enum { AHEAD_LEAST_SHARE = 28, AHEAD_MOST_SHARE = 12 };
 
 enum rows_kind { ROWS_BOTH, ROWS_PROMPT, ROWS_DECODE };
 

@@ -67,7 +67,7 @@ struct schedule_options {
 	 * have at least half a tile.
 	 * If all that is left of prompts fits into a tile, but not together with the decode rows, the prompts
 	 * have a step of their own, and the next step has only decode rows. So first tokens come earlier.
-	 * This happens only if the decode rows are 1/32 to 1/12 of a tile. rows_tile 0: budget_ns is the
+	 * This happens only if the decode rows are 1/28 to 1/12 of a tile. rows_tile 0: budget_ns is the
 	 * only limit. */
 	int32_t rows_tile, prefill_steps;
 	int32_t rows_least; /* prefill rows that every step with prefill work plans, and the shortest piece of
