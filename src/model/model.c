@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
-#include "model/cpu/cpu.h"
+#include "core/process/cpu_clear.h"
 #include "model/tensor/dtype.h"
 #include "model/tensor/fp8.h"
 #include "model/tensor/matrix.h"

@@ -28,8 +28,10 @@ ok "the answers under a schema are measured" run_there out/schema-json
 ok "clients that leave are timed" env CANCEL_TOKENS=8000 CANCEL_LIMIT=60000 "$root/tools/check-gpu-serving" out cancel
 ok "which the steps say" grep -qE '^cancel: idle after [0-9]+ ms \(median of [0-9]+; [0-9]+ at most\)' out/steps.txt
 echo 5 > out/rate-auto
-ok "a soak runs" env SOAK_SECONDS=4 "$root/tools/check-gpu-serving" out soak
-ok "which the steps say, with its memory" grep -q '^soak: # memory in KiB, front end, engine and GPU: [0-9]' out/steps.txt
+# Too short for its verdict on memory: a CPU's engine still takes new pages of its cache.
+env SOAK_SECONDS=4 "$root/tools/check-gpu-serving" out soak > said 2>&1
+ok "a soak runs without errors" grep -qE '^soak: # [0-9]+ answers, [0-9]+ clients that left, 0 errors' out/steps.txt
+ok ".. and tells its memory" grep -q '^soak: # memory in KiB, front end, engine and perhaps GPU: [0-9]' out/steps.txt
 ok "and with its load" grep -q '^soak: # load: exit code [02], .*failed:0' out/steps.txt
 ok "no server is left" sh -c '! curl -sf "http://127.0.0.1:$PORT/v1/models"'
 

@@ -74,9 +74,13 @@ cat > assay-slow <<- 'SLOW'
 	exec sleep 60
 SLOW
 chmod +x assay-slow
-ok "a time limit of the check ends the run that it is in" sh -c '! REAL="$1" PID="$PWD/pid" ASSAY="$PWD/assay-slow" timeout 5 "$0" slow low > said 2>&1
-	[ -s pid ] || exit 1
-	for _ in $(seq 50); do kill -0 "$(cat pid)" 2> /dev/null || exit 0; sleep 0.1; done; exit 1' "$root/tools/check-gpu-training" "$assay"
+REAL=$assay PID=$PWD/pid ASSAY=$PWD/assay-slow setsid "$root/tools/check-gpu-training" slow low > said 2>&1 &
+check=$!
+for _ in $(seq 600); do [ ! -s pid ] || break; sleep 0.1; done
+kill -s TERM -- "-$check" # as timeout does with its group
+wait $check
+ok "a time limit of the check ends the run that it is in" sh -c '[ -s pid ] || exit 1
+	for _ in $(seq 50); do kill -0 "$(cat pid)" 2> /dev/null || exit 0; sleep 0.1; done; exit 1'
 ok "a shape that is none fails" sh -c '! MIDDLE=none "$0" bad low > said 2>&1' "$root/tools/check-gpu-training"
 ok ".. and is named" grep -q 'none' bad/steps.txt
 ok "a rate that was not measured is no ratio" grep -q '^FP8 / BF16: not measured' bad/steps.txt

@@ -4,11 +4,12 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "model/cpu/cpu.h"
+#include "core/process/cpu_clear.h"
 
 enum { LARGE = 128 << 20, BESIDE = 64 };
 

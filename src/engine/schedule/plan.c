@@ -232,12 +232,10 @@ static int32_t rows_shared(const struct schedule *s, const struct work *w, int32
 {
 	const int32_t tile = s->options.rows_tile;
 	const int32_t least = s->options.rows_least;
-	int64_t prompts = (w->prompt_rows + s->options.prefill_steps - 1) / s->options.prefill_steps, rows;
+	const int32_t needed = decode_rows + (least > tile / 2 ? least : tile / 2);
+	int64_t rows = (w->prompt_rows + s->options.prefill_steps - 1) / s->options.prefill_steps;
 
-	prompts = prompts < least ? least : prompts;
-	rows = (prompts + tile - 1) / tile * tile;
-	while (rows - decode_rows < least || rows - decode_rows < tile / 2)
-		rows += tile;
+	rows = ((rows < needed ? needed : rows) + tile - 1) / tile * tile;
 	return rows < s->options.rows_most ? (int32_t)rows : s->options.rows_most;
 }
 

@@ -19,10 +19,6 @@ void cpu_backend_release(struct backend *back);
 /* Memory for an arena, in huge pages if the system has them: reading weights is then up to twice as fast.
  * NULL: there is none. Owner: caller, free(). */
 void *cpu_memory(size_t size);
-/* Clears the memory, with all usable CPUs if it is large. So new pages are there before somebody pins them.
- * They lie on the NUMA node of the calling thread, unless the process has a memory policy or the node is
- * full. Without threads, the caller clears alone. */
-void cpu_clear(void *memory, size_t size);
 /* To be called before the first GEMM: checks that OpenBLAS can get the address space that it needs. */
 enum status cpu_backend_check_room(const struct backend *back, struct error *err);
 /* "OpenBLAS 0.3.21 .." or "own". */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/gpu/backend.h"
 #include <stdlib.h>
+#include "core/process/cpu_clear.h"
 #include "gpu/matmul/skinny.h"
 #include "model/cpu/cpu.h"
 #include "model/gpu/fp8.h"

@@ -2,12 +2,13 @@
 /* Clears large memory with several threads. The kernel clears each new page when a thread first writes to it.
  * One thread does that with about 3 GB/s on the host of an H200 (results/2026-11-29-h200-x2/training, the
  * start of states-host-f32). */
+#include "core/process/cpu_clear.h"
 #include <linux/mempolicy.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "core/process/cpu_pool.h"
-#include "model/cpu/cpu.h"
 
 enum { ALONE_BYTES = 64 << 20, GRAIN_BYTES = 2 << 20, NODES_MOST = 64 };
 
