@@ -319,8 +319,8 @@ static enum status nccl_all_gather(struct comm *c, struct mat x, const size_t *b
 		     "ncclAllGather", err);
 }
 
-/* A pass goes on after a collective of its copy. Its wait is timed with the phases of a step. */
-static enum status wait_apart(struct comm_nccl *n, struct error *err)
+/* The pass goes on after the collectives. This wait is timed with the phases of a step. */
+static enum status wait_within(struct comm_nccl *n, struct error *err)
 {
 	enum status st = gpu_backend_wait_begin(n->back, err);
 
@@ -329,25 +329,24 @@ static enum status wait_apart(struct comm_nccl *n, struct error *err)
 	return st ? st : gpu_backend_wait_end(n->back, err);
 }
 
+/* A collective of all ranks may have begun long before this wait, with work of the pass in between. So the
+ * wait itself is timed with the phases. Before the last collective of a step the host may have waited for
+ * another rank while the device had nothing to do: that time, from its begin to this wait, is timed apart. */
 static enum status nccl_wait(struct comm *c, struct error *err)
 {
 	struct comm_nccl *n = nccl_of(c)->members.alike ? nccl_of(c)->all : nccl_of(c);
 	struct gpu_stream *work = gpu_backend_stream(n->back);
 	enum status st = gpu_event_record(n->done, n->stream, err);
 
-	if (!st && is_apart(n))
-		return wait_apart(n, err);
-	if (n->all)
-		return st ? st : gpu_stream_after(work, n->done, err);
-	if (!st && !n->marked)
+	if (st || n->all)
+		return st ? st : wait_within(n, err);
+	if (!n->marked)
 		st = gpu_event_record(n->from, work, err);
 	n->marked = false;
 	if (!st)
-		st = gpu_stream_after(work, n->done, err);
-	if (!st)
 		st = gpu_event_record(n->to, work, err);
 	n->timed = !st;
-	return st;
+	return st ? st : wait_within(n, err);
 }
 
 /* Counts the last wait, if the device has passed it. */
