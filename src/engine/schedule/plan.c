@@ -225,8 +225,9 @@ static struct work work_of(const struct schedule *s)
 	return w;
 }
 
-/* Rows of a step with `decode_rows` and prompts. All rows share the step if they hardly exceed a tile. Else it
- * has whole tiles, and prompts have at least half of one. docs/explanation/design/engine.md, "Scheduler". */
+/* Rows of a step with `decode_rows` and prompts. All rows share the step if they hardly exceed a tile. Else
+ * it has whole tiles, and prompts have at least half of one. docs/explanation/design/engine.md, "Scheduler".
+ */
 static int32_t rows_shared(const struct schedule *s, const struct work *w, int32_t decode_rows)
 {
 	const int32_t tile = s->options.rows_tile;
@@ -275,7 +276,8 @@ static void fill(struct schedule *s, struct schedule_plan *plan, int32_t at_once
 	const bool tiles = w.decode_rows && o->rows_tile;
 	double budget = w.decode_rows ? o->budget_ns : o->budget_idle_ns;
 
-	if (tiles && o->budget_backlog_ns > budget && w.prompt_rows > (int64_t)o->prefill_steps * o->rows_tile)
+	if (tiles && o->budget_backlog_ns > budget &&
+	    w.prompt_rows > (int64_t)o->prefill_steps * o->rows_tile)
 		budget = o->budget_backlog_ns;
 	add_decode_rows(s, plan, at_once);
 	add_prompt_rows(s, plan, budget, tiles ? rows_shared(s, &w, plan->rows) : o->rows_most);
