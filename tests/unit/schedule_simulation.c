@@ -146,8 +146,7 @@ static void test_simulation__finds_planted_defects(void **state)
 {
 	(void)state;
 	for (enum world_fault fault = 1; fault < WORLD_FAULTS; fault++) {
-		struct world_options o =
-			world_small(fault == WORLD_EARLY_REUSE || fault == WORLD_THRASH ? 40 : 200, 24, 2);
+		struct world_options o = world_small(fault == WORLD_EARLY_REUSE || fault == WORLD_THRASH ? 40 : 200, 24, 2);
 		struct world_report r;
 		struct error err = {0};
 
