@@ -36,6 +36,14 @@ static void stamp(int device, const struct stamp_args *a)
 		r[sm] = (struct stamp_record){(uint64_t)(now * mhz / 1e3), (uint64_t)now, a->sequence, 0};
 }
 
+/* More than a minute is for ever. */
+static void spin(int device, const struct spin_args *a)
+{
+	if (a->ns > 60000000000u)
+		fake_stick(device, true);
+	fake_pass(device, (double)a->ns);
+}
+
 void fake_run(const struct operation *o)
 {
 	if (o->event) {
@@ -65,7 +73,7 @@ void fake_run(const struct operation *o)
 		else if (!strcmp(o->kernel->entry, "stamp"))
 			stamp(o->device, (const struct stamp_args *)(const void *)o->args);
 		else
-			fake_pass(o->device, (double)((const struct spin_args *)(const void *)o->args)->ns);
+			spin(o->device, (const struct spin_args *)(const void *)o->args);
 		fake_wait_for_link(o);
 		fault(o->kernel, o->args);
 	}
