@@ -119,9 +119,11 @@ trial() {
 		for begin in 1 2 3; do
 			run "late:$odd@$step" long.yaml $patient $late_limit
 			cp err words.err
-			grep '"finding":"straggler"' out > err && break
-			[ "$code" = 0 ] && [ $begin -lt 3 ] && busy || break
-			echo "# late rank $odd: the run named nobody and begins again, because the load is $load on $(nproc) cores"
+			grep '"finding":"straggler"' out > err
+			named_at=$(sed -n 's/.*"step":\([0-9]*\).*/\1/p' err | head -n 1)
+			[ ! -s err ] || says "wait for rank $odd in " err || break
+			[ "$code" = 0 ] && [ "${named_at:-99}" -gt $((step + window)) ] && [ $begin -lt 3 ] && busy || break
+			echo "# late rank $odd: named in step ${named_at:-none}, late from step $step; begins again, because the load is $load on $(nproc) cores"
 		done
 		words="the others wait for rank $odd in .*The likeliest cause is: host\."
 		[ "$code" = 0 ] && says "$words" err || {
@@ -129,7 +131,6 @@ trial() {
 			return 1
 		}
 		slower
-		named_at=$(sed -n 's/.*"step":\([0-9]*\).*/\1/p' err | head -n 1)
 		[ "$named_at" -le $((step + window)) ] || { echo "# late rank $odd was named in step $named_at, late from step $step"; return 2; }
 		return 0
 		;;
@@ -188,7 +189,7 @@ dividing() { # RANKS STAGE [LINE]
 	show
 }
 if [ "$how" != mpirun ]; then
-	[ "$ranks" -lt 4 ] || ODD=1 KINDS=layer dividing 4 0 "tensor_parallel_size: 2"
+	[ "$ranks" -lt 4 ] || ODD=1 KINDS="layer kernel" dividing 4 0 "tensor_parallel_size: 2"
 	finish
 fi
 if [ -z "$zero" ]; then
