@@ -91,7 +91,7 @@ static void test_flight__what_a_copy_does_is_counted_apart(void **state)
 	assert_true(f.asked == 3 && f.begun == 1 && f.ended == 0 && f.last.kind == TEAM_FLIGHT_ACTIVATIONS);
 }
 
-/* What a stream would write. */
+/* Writes as the stream of a device does. */
 static void device_is_at(struct bed *b, uint32_t reached, uint32_t left)
 {
 	struct team_flight_words *w = &team_flight_words(b->written)[TEAM_FLIGHT_OF_ALL];
