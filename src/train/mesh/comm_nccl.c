@@ -487,6 +487,16 @@ static void stop_writing(struct comm_nccl *n)
 	gpu_host_unregister(gpu_backend_device(n->back), pages_of(team_flight_words(n->team->board), &size));
 }
 
+/* Whether a word that the stream writes arrives. The words are 0 again afterwards. */
+static bool arrives(struct comm_nccl *n, struct team_flight_words *words)
+{
+	bool arrived = !gpu_stream_write32(n->stream, n->words, 1, NULL) &&
+		       !gpu_stream_wait(n->stream, NULL) && atomic_load(&words->reached) == 1;
+
+	atomic_store(&words->reached, 0);
+	return arrived;
+}
+
 /* Lets the device write the words of the flight record, if the driver can do it. */
 static void start_writing(struct comm_nccl *n)
 {
@@ -500,7 +510,7 @@ static void start_writing(struct comm_nccl *n)
 	pages = pages_of(words, &size);
 	if (gpu_host_register(d, pages, size, NULL))
 		return;
-	if (gpu_host_pointer(d, words, &n->words, NULL) || gpu_stream_write32(n->stream, n->words, 0, NULL)) {
+	if (gpu_host_pointer(d, words, &n->words, NULL) || !arrives(n, words)) {
 		n->words = 0;
 		gpu_host_unregister(d, pages);
 	}
