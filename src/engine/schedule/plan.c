@@ -235,9 +235,9 @@ static int32_t rows_shared(const struct schedule *s, const struct work *w, int32
 	const int32_t needed = decode_rows + (least > tile / 2 ? least : tile / 2);
 	int64_t rows = (w->prompt_rows + s->options.prefill_steps - 1) / s->options.prefill_steps;
 
-	if (w->prompt_rows + decode_rows <= tile + tile / EXCESS_SHARE)
-		return (int32_t)w->prompt_rows + decode_rows;
 	rows = ((rows < needed ? needed : rows) + tile - 1) / tile * tile;
+	if (w->prompt_rows + decode_rows <= tile + tile / EXCESS_SHARE)
+		rows = w->prompt_rows + decode_rows;
 	return rows < s->options.rows_most ? (int32_t)rows : s->options.rows_most;
 }
 
