@@ -310,8 +310,8 @@ bool team_flight_before(const struct team_flight_state *f)
 	return f->ended == f->begun && f->asked > f->begun;
 }
 
-/* How far a rank is, of those that began as many: it has not asked for the next one, it is inside its last
- * one, or it has asked for the next one. */
+/* The order of ranks that began equally many collectives: 0 has not asked for the next one, 1 is inside the
+ * last one, 2 has asked for the next one. */
 static unsigned stage_of(const struct team_flight_state *f)
 {
 	return team_flight_inside(f) ? 1 : f->asked > f->begun ? 2 : 0;

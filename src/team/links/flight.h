@@ -32,7 +32,7 @@ enum team_flight_kind { TEAM_FLIGHTS(X) TEAM_FLIGHT_COUNT };
 #undef X
 const char *team_flight_text(enum team_flight_kind kind);
 
-/* name, text of "collective 12 (all-reduce .., on the communication stream)"; "": nothing is said */
+/* name, text of "collective 12 (all-reduce .., on the communication stream)"; "": the text has no stream */
 /* clang-format off */
 #define TEAM_FLIGHT_STREAMS(X) X(HOST, "") X(COMMUNICATION, "communication stream")
 /* clang-format on */
@@ -41,7 +41,7 @@ enum team_flight_stream { TEAM_FLIGHT_STREAMS(X) TEAM_FLIGHT_STREAM_COUNT };
 #undef X
 const char *team_flight_stream_text(enum team_flight_stream stream);
 
-struct team_flight_named { /* what a record says of a collective */
+struct team_flight_named { /* a collective of the record */
 	enum team_flight_kind kind;
 	enum team_flight_stream stream;
 	uint64_t bytes;
@@ -98,7 +98,7 @@ void team_flight_by_device(struct team_board *b, bool writes);
 void team_flight_give(struct team_board *b);
 void team_flight_worked(struct team_board *b);
 
-/* For the supervisor, several times a second: notes the time of what the device has reached and left. */
+/* For the supervisor, several times a second: notes when the device reached and left its collectives. */
 void team_flight_note(struct team_board *b, uint64_t now_ns);
 /* The supervisor tells its worker about the GPU. NULL: nobody is told, or nothing is known. */
 void team_facts_set(struct team_board *b, const struct team_facts *facts);
@@ -107,7 +107,7 @@ struct team_facts team_facts_get(const struct team_board *b);
 /* The state of one count of a rank's record. A `named` of kind NONE: the record does not have it any more. */
 struct team_flight_state {
 	uint64_t asked, begun, ended;
-	bool by_device; /* begun and ended are what the device wrote, not what the host saw */
+	bool by_device;			   /* the device wrote begun and ended */
 	struct team_flight_named last, at; /* the last one asked for, and the last one begun */
 	double since_s;			   /* since the last of these three counts changed */
 	double given_s, worked_s; /* since the device got work, and since its work ended; -1: never */
@@ -117,12 +117,19 @@ bool team_flight_read(struct team_flight_state *out, const struct team_board *b,
 		      uint64_t now_ns);
 /* It has begun its last collective and not ended it. */
 bool team_flight_inside(const struct team_flight_state *f);
-/* It has ended its last collective and asked for the next one, which it has not begun: its own work before it
- * has not ended, or it compares the collective with the other ranks. */
+/* It has ended its last collective, and asked for the next one without beginning it. Either its own work
+ * before the next one has not ended, or it compares the next one with the other ranks. */
 bool team_flight_before(const struct team_flight_state *f);
-/* Names the rank that keeps the others waiting: of those that began the fewest collectives, one that has not
- * asked for the next one; else the only one that is inside its last one; else one that has not reached the
- * next one. -1: no rank is behind. `state`: by rank; `known`: whether it has one. */
+/*
+ * Names the rank that keeps the others waiting; -1: no rank is behind. The ranks that began the fewest
+ * collectives are compared:
+ *
+ * 1. a rank that has not asked for the next collective
+ * 2. a rank that is inside its last collective, if it is the only one
+ * 3. a rank that has asked for the next collective and not reached it
+ *
+ * `state`: by rank. `known`: whether a rank has a state.
+ */
 int team_flight_behind(const struct team_flight_state *state, const bool *known, unsigned ranks);
 /* The same with tensor parallel, where `tensor` neighbouring ranks share a copy. A rank that hangs within a
  * copy stops the others of it at the same count of `all`. Of these, `copy` shows the one that is behind, and
