@@ -550,7 +550,7 @@ static void multiply(const struct description *d, int64_t parts, bool rounds_pro
 struct product {
 	struct description e;
 	struct layout la, lb, lc, ld;
-	int64_t parts; /* of k, whose sums are rounded to D's type; 1: none is */
+	int64_t parts; /* k is split into so many, whose sums are rounded to D's type; 1: none is rounded */
 	bool rounds_product; /* to D's type, before C is added */
 	double alpha, beta;
 	const void *a, *b, *c;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an adapter adds is a thousandth of what it is added to, as in the first steps of training: less than
- * half of BF16's last place there. On the fake driver it is found again in the results all the same, beside a
- * residual and behind dropout too: as much of it, on the average, as the CPU's F32 adds. The fake library
- * rounds a product before it adds it to what is in its own place.
+ * An adapter adds a thousandth of its layer's result, as in the first steps of training. That is less than half
+ * of BF16's last place there. On the average, the fake driver's results have as much of the adapter as the CPU's
+ * F32 adds, beside a residual, behind dropout and with DoRA too. The fake library rounds a product first if C is
+ * in D's place.
  */
 #include "test.h"
 

@@ -185,7 +185,7 @@ static enum status base_fp8(const struct linear_run *run, const struct linear *l
 	return st ? st : run->back->ops->gemm(run->back, &numbers, err);
 }
 
-/* Whether W's GEMM adds what the adapters give to its own product. */
+/* Whether W's GEMM adds the adapters' part to its product. */
 static bool adds_part(const struct linear_run *run, const struct linear *l)
 {
 	return l->adapters > 0 && !run->base && is_rounded(run);
@@ -211,23 +211,23 @@ static enum status base(const struct linear_run *run, const struct linear *l, st
 					  : run->back->ops->gemm(run->back, &g, err);
 }
 
-/* A matrix for what the adapters add to d. It has d's row pitch, as GEMMs require of what they add. */
+/* A matrix for the adapters' part of d. It has d's row pitch, as a GEMM requires of its c. */
 static enum status place_part(const struct linear_run *run, struct mat d, struct mat *part, struct error *err)
 {
 	enum status st;
 
 	*part = (struct mat){.rows = d.rows, .cols = d.ld, .dtype = d.dtype};
-	st = arena_mat(run->back->arena, MEM_SCRATCH, part, "what adapters add", err);
+	st = arena_mat(run->back->arena, MEM_SCRATCH, part, "part of a result that adapters add", err);
 	part->cols = d.cols;
 	return st;
 }
 
 /*
- * With results rounded to BF16 (docs/explanation/design/training.md, "Rounding"), the adapter's part is often
- * less than half of the last place of y, and adding it to a rounded y would lose most of it. So it is
- * computed first, and the layer's own GEMM adds it to its product, which preserves it on average. It has a
- * matrix of its own, because cuBLASLt rounds the product first if what it adds is in the place of the result.
- * The residual is added last.
+ * With results rounded to BF16, the adapter's part is often less than half of the last place of y
+ * (docs/explanation/design/training.md, "Rounding"). Adding it to a rounded y would lose most of the part. So
+ * it is computed first, and the layer's own GEMM adds it to its product, which preserves it on average. It
+ * has a matrix of its own, because cuBLASLt may round the product first if the addend is in the place of the
+ * result. The residual is added last.
  */
 static enum status forward_rounded(const struct linear_run *run, const struct linear *l, struct mat x,
 				   struct mat y, struct mat residual, struct mat u, struct error *err)
