@@ -12,6 +12,7 @@
 #include "model/tensor/dtype.h"
 #include "model/gpu/backend.h"
 #include "model/decoder/linear.h"
+#include "model/tensor/fp8.h"
 #include "model/tensor/matrix.h"
 #include "must.h"
 #include "fake_gpu.h"
@@ -81,6 +82,31 @@ static void open_side(struct side *s, bool gpu)
 	s->ratio = filled_mat(s, DTYPE_F32, 1, OUT, (struct random_fill){.centre = 1});
 }
 
+static struct mat e4m3_mat(struct side *s, int64_t rows, int64_t cols)
+{
+	struct mat scale = {.rows = 1, .cols = fp8_weight_scales(rows, cols), .dtype = DTYPE_F32};
+	struct mat m = {.rows = rows, .cols = cols, .dtype = DTYPE_E4M3};
+	struct error err = {0};
+
+	must(arena_mat(&s->arena, MEM_SCRATCH, &m, "a matrix", &err), &err);
+	must(arena_mat(&s->arena, MEM_SCRATCH, &scale, "its scales", &err), &err);
+	m.scales = fp8_scales_of_weights(scale.data, cols);
+	return m;
+}
+
+/* W in E4M3, except for its first third. A tile of scales has rows of both. */
+static void quantize(struct side *s)
+{
+	struct linear *l = &s->l;
+	struct error err = {0};
+
+	l->is_fp8 = true;
+	l->fp8 = e4m3_mat(s, OUT, IN);
+	l->fp8_transposed = e4m3_mat(s, IN, OUT);
+	l->exact = mat_rows(&l->w.w, 0, OUT / 3);
+	must(s->back.ops->quantize_e4m3(&s->back, l->w.w, l->fp8, l->fp8_transposed, NULL, &err), &err);
+}
+
 static void close_side(struct side *s)
 {
 	if (s->memory)
@@ -140,7 +166,7 @@ static void added(struct side *s, float p, bool residual, enum way way, float *o
 }
 
 /* How much of what F32 adds is there, on the average. */
-static double kept(float p, bool residual, enum way way)
+static double kept(float p, bool residual, enum way way, bool fp8)
 {
 	static float due[TOKENS * OUT], is[TOKENS * OUT];
 	double both = 0, all = 0;
@@ -152,6 +178,8 @@ static double kept(float p, bool residual, enum way way)
 	added(&s, p, residual, way, due);
 	close_side(&s);
 	open_side(&s, true);
+	if (fp8)
+		quantize(&s);
 	added(&s, p, residual, way, is);
 	close_side(&s);
 	for (size_t i = 0; i < TOKENS * OUT; i++) {
@@ -162,7 +190,7 @@ static double kept(float p, bool residual, enum way way)
 	return both / all;
 }
 
-static void all_is_kept(bool residuals, double most_off)
+static void all_is_kept(bool residuals, bool fp8, double most_off)
 {
 	static const char *const name[WAYS] = {"", ", DoRA", ", backward", ", backward in halves"};
 
@@ -173,7 +201,7 @@ static void all_is_kept(bool residuals, double most_off)
 
 		if (residual && !residuals)
 			continue;
-		const double share = kept(p, residual, way);
+		const double share = kept(p, residual, way, fp8);
 
 		if (!(share > 1 - most_off && share < 1 + most_off))
 			fail_msg("dropout %g%s%s: %g of it", (double)p, residual ? ", a residual" : "", name[way], share);
@@ -186,7 +214,16 @@ static void test_rounding__what_adapters_add_is_kept(void **state)
 	if (!kernel_fatbin_find("train_rows"))
 		skip();
 	b_width = 5e-4f;
-	all_is_kept(true, 0.2);
+	all_is_kept(true, false, 0.2);
+}
+
+static void test_rounding__what_adapters_add_is_kept_in_fp8(void **state)
+{
+	(void)state;
+	if (!kernel_fatbin_find("train_fp8"))
+		skip();
+	b_width = 5e-4f;
+	all_is_kept(true, true, 0.2);
 }
 
 /* A library whose first algorithm splits k in two and rounds both sums to BF16. The total is then often halfway between
@@ -198,7 +235,7 @@ static void test_rounding__a_split_of_k_does_not_enlarge_it(void **state)
 		skip();
 	b_width = 1e-4f;
 	setenv("FAKE_CUBLASLT", "split=2", 1);
-	all_is_kept(false, 0.4); /* a residual's own rounding hides so small a part */
+	all_is_kept(false, false, 0.4); /* a residual's own rounding hides so small a part */
 	unsetenv("FAKE_CUBLASLT");
 }
 
@@ -206,6 +243,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rounding__what_adapters_add_is_kept),
+		cmocka_unit_test(test_rounding__what_adapters_add_is_kept_in_fp8),
 		cmocka_unit_test(test_rounding__a_split_of_k_does_not_enlarge_it),
 	};
 
