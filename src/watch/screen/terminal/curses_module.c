@@ -31,6 +31,8 @@ static struct {
 	char end[END_MAX]; /* sequences that end the screen, for a crash */
 	size_t end_size;
 	struct sigaction earlier[sizeof(crashes) / sizeof(crashes[0])];
+	struct screen_cell *shown; /* the cells that ncurses has; NULL: none, so all are given to it */
+	unsigned shown_columns, shown_rows;
 } t = {.theme = -1};
 
 /* Only what a signal handler may do. */
@@ -117,11 +119,18 @@ static int open_terminal(struct screen_terminal *out, char *message, size_t size
 	return 0;
 }
 
+static void forget_shown(void)
+{
+	free(t.shown);
+	t.shown = NULL;
+}
+
 static void close_terminal(void)
 {
 	if (!t.open)
 		return;
 	t.open = false;
+	forget_shown();
 	endwin();
 	delscreen(t.screen);
 	t.screen = NULL;
@@ -151,6 +160,7 @@ static void make_pairs(enum screen_theme theme, enum screen_depth depth)
 			colour = 8;
 		init_extended_pair(role + 1, colour, -1);
 	}
+	forget_shown();
 	t.theme = theme;
 	t.depth = depth;
 }
@@ -163,25 +173,76 @@ static attr_t attributes_of(unsigned attribute)
 	       (attribute & SCREEN_FAINT ? A_DIM : A_NORMAL);
 }
 
+static void put_cell(unsigned x, unsigned y, const struct screen_cell *c, enum screen_theme theme,
+		     enum screen_depth depth)
+{
+	struct screen_ink ink = screen_ink(theme, depth, c->role);
+	wchar_t text[2] = {(wchar_t)c->code, 0};
+	int pair = depth == SCREEN_MONO ? 0 : c->role + 1;
+	cchar_t cell;
+
+	if (!c->code)
+		return;
+	setcchar(&cell, text, attributes_of(ink.attribute), 0, &pair);
+	mvadd_wch((int)y, (int)x, &cell);
+}
+
+static bool same_cells(const struct screen_cell *a, const struct screen_cell *b, unsigned columns)
+{
+	for (unsigned x = 0; x < columns; x++)
+		if (a[x].code != b[x].code || a[x].role != b[x].role)
+			return false;
+	return true;
+}
+
+static bool has_wide(const struct screen_cell *row, unsigned columns)
+{
+	for (unsigned x = 0; x < columns; x++)
+		if (!row[x].code)
+			return true;
+	return false;
+}
+
+/* Gives ncurses the cells of a row that differ from those it has. A changed row with wide characters is given
+ * as a whole, because ncurses blanks the other half of a wide character that is overwritten. */
+static void show_row(const struct screen *s, unsigned y, enum screen_theme theme, enum screen_depth depth)
+{
+	const struct screen_cell *row = &s->cell[(size_t)y * s->columns];
+	const struct screen_cell *before = t.shown ? &t.shown[(size_t)y * s->columns] : NULL;
+	bool whole = !before;
+
+	if (before && same_cells(row, before, s->columns))
+		return;
+	whole = whole || has_wide(before, s->columns) || has_wide(row, s->columns);
+	for (unsigned x = 0; x < s->columns && x < (unsigned)COLS; x++)
+		if (whole || !same_cells(&row[x], &before[x], 1))
+			put_cell(x, y, &row[x], theme, depth);
+}
+
+/* Without memory, the next call gives all cells. */
+static void keep_shown(const struct screen *s)
+{
+	size_t count = (size_t)s->columns * s->rows;
+
+	if (!t.shown)
+		t.shown = malloc(count * sizeof(*t.shown));
+	if (t.shown)
+		memcpy(t.shown, s->cell, count * sizeof(*t.shown));
+	t.shown_columns = s->columns;
+	t.shown_rows = s->rows;
+}
+
+/* Setting a cell costs ncurses far more than comparing it here. */
 static void show(const struct screen *s, enum screen_theme theme, enum screen_depth depth)
 {
 	if (!t.open)
 		return;
 	make_pairs(theme, depth);
-	for (unsigned y = 0; y < s->rows && y < (unsigned)LINES; y++) {
-		for (unsigned x = 0; x < s->columns && x < (unsigned)COLS; x++) {
-			const struct screen_cell *c = &s->cell[(size_t)y * s->columns + x];
-			struct screen_ink ink = screen_ink(theme, depth, c->role);
-			wchar_t text[2] = {(wchar_t)c->code, 0};
-			int pair = depth == SCREEN_MONO ? 0 : c->role + 1;
-			cchar_t cell;
-
-			if (!c->code)
-				continue;
-			setcchar(&cell, text, attributes_of(ink.attribute), 0, &pair);
-			mvadd_wch((int)y, (int)x, &cell);
-		}
-	}
+	if (s->columns != t.shown_columns || s->rows != t.shown_rows)
+		forget_shown();
+	for (unsigned y = 0; y < s->rows && y < (unsigned)LINES; y++)
+		show_row(s, y, theme, depth);
+	keep_shown(s);
 	refresh();
 }
 
@@ -221,6 +282,8 @@ static struct screen_event key(void)
 
 	if (kind == ERR)
 		return (struct screen_event){SCREEN_KEY_NONE, 0, 0};
+	if (kind == KEY_CODE_YES && code == KEY_RESIZE)
+		forget_shown(); /* ncurses has cut or extended its cells */
 	if (kind != KEY_CODE_YES)
 		return (struct screen_event){(uint32_t)code, 0, 0};
 	if (code == KEY_MOUSE)
