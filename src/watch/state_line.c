@@ -493,6 +493,18 @@ static json_t *parse(const char *line, size_t size, json_error_t *why)
 	return j;
 }
 
+enum status watch_state_object(struct watch_state *s, const json_t *line, struct error *err)
+{
+	enum status st = take(s, line, false, err);
+
+	if (!st)
+		st = take(s, line, true, err);
+	if (!st && s->bytes > WATCH_BYTES_MAX)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "the node sends more than %d MB of state", WATCH_BYTES_MAX >> 20);
+	return st;
+}
+
 enum status watch_state_line(struct watch_state *s, const char *line, size_t size, struct error *err)
 {
 	json_error_t why;
@@ -502,16 +514,10 @@ enum status watch_state_line(struct watch_state *s, const char *line, size_t siz
 	if (size > WATCH_LINE_MAX)
 		return WRONG(err, "a line of the stream has more than %d bytes", WATCH_LINE_MAX);
 	j = parse(line, size, &why);
-	if (!json_is_object(j)) {
-		json_decref(j);
-		return WRONG(err, "a line of the stream is not a JSON object");
-	}
-	st = take(s, j, false, err);
-	if (!st)
-		st = take(s, j, true, err);
+	if (json_is_object(j))
+		st = watch_state_object(s, j, err);
+	else
+		st = WRONG(err, "a line of the stream is not a JSON object");
 	json_decref(j);
-	if (!st && s->bytes > WATCH_BYTES_MAX)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "the node sends more than %d MB of state", WATCH_BYTES_MAX >> 20);
 	return st;
 }

@@ -198,6 +198,8 @@ bool reader_child_read(struct child *c, bool (*take)(void *arg, const char *line
 		text_add_bytes(&c->line, block, (size_t)n);
 		c->heard_ns = clock_now_ns(clock_monotonic());
 		take_lines(c, take, arg);
+		if ((size_t)n < sizeof(block))
+			break; /* the pipe is empty */
 	}
 	if (!process_poll(&c->process))
 		return true;
