@@ -12,7 +12,8 @@
 #include <unistd.h>
 #include "core/clock.h"
 
-#define RETRIES 6 /* a lost GPU is tried again every so many slow readings: 30 s */
+#define RETRIES 6	     /* a lost GPU is tried again every so many slow readings: 30 s */
+#define FLUSH_NS 50000000ull /* the lines of GPUs that are read faster than this are sent together */
 enum { SHARED_FD = 4 };
 
 static uint64_t retry_after(const struct gpu_reader *r, uint64_t now_ns)
@@ -34,6 +35,7 @@ static void declare(struct gpu_reader *r, struct gpu *g, const char *pci, bool g
 	text_copy(g->pci, sizeof(g->pci), pci);
 	for (unsigned i = 0; i < NVML_LINKS_MAX; i++)
 		g->link[i] = OUT_NONE;
+	g->power_status = -1;
 	g->granted = granted;
 	snprintf(g->number, sizeof(g->number), "%u", (unsigned)(g - r->gpu));
 	g->e = out_entity(&r->out, METRIC_SCOPE_GPU, OUT_NONE, "pci_bus_id", g->pci, "gpu", g->number, NULL);
@@ -81,12 +83,12 @@ static const char *open_nvml(struct gpu_reader *r, struct error *err)
 	return NULL;
 }
 
-static bool is_asleep(const struct gpu_reader *r, const struct gpu *g)
+static bool is_asleep(const struct gpu_reader *r, struct gpu *g)
 {
 	char status[24];
 
-	return reader_text(status, sizeof(status), "%s/bus/pci/devices/%s/power/runtime_status", r->spec->sys,
-			   g->pci) &&
+	return reader_text_open(&g->power_status, status, sizeof(status),
+				"%s/bus/pci/devices/%s/power/runtime_status", r->spec->sys, g->pci) &&
 	       !strncmp(status, "suspended", 9);
 }
 
@@ -213,14 +215,19 @@ static void read_gpu(struct gpu_reader *r, struct gpu *g, bool slow)
 /* One round. False: the reader of the output is gone. */
 static bool read_all(struct gpu_reader *r, bool slow)
 {
+	uint64_t flushed_ns = clock_now_ns(clock_monotonic());
+
 	mark(r, "nvml");
 	gpu_xids_read(r);
 	for (unsigned i = 0; i < r->count; i++) {
 		mark(r, r->gpu[i].pci);
 		read_gpu(r, &r->gpu[i], slow);
-		if (!out_flush(&r->out))
+		if ((!r->rounds || clock_now_ns(clock_monotonic()) - flushed_ns >= FLUSH_NS) &&
+		    !out_flush(&r->out))
 			return false;
+		flushed_ns = r->out.text.size ? flushed_ns : clock_now_ns(clock_monotonic());
 	}
+	r->rounds++;
 	mark(r, "");
 	if (slow) {
 		reader_cpu(&r->out, r->self);

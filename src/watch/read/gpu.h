@@ -38,6 +38,7 @@ struct gpu {
 	bool granted;		 /* the driver lists it here; else it may belong to others */
 	uint32_t e;
 	nvmlDevice_t device;
+	int power_status;	     /* the file of the kernel, which stays open; -1: closed */
 	bool open;		     /* NVML gave a handle, and the entity's labels are complete */
 	bool lost, asleep;	     /* said so */
 	bool heard;		     /* it has answered once */
@@ -79,6 +80,7 @@ struct gpu_reader {
 	struct watch_out out;
 	struct gpu gpu[READER_GPUS_MAX];
 	unsigned count;
+	uint64_t rounds; /* that have ended */
 	struct gpu_xids xids;
 	uint32_t self;
 	volatile char *at; /* shared with the node: PCI address of the GPU that is being read */
