@@ -273,6 +273,7 @@ int reader_gpu(const struct reader_spec *spec)
 		return 1;
 	prctl(PR_SET_NAME, READER_GPU_NAME);
 	r->spec = spec;
+	gpu_limits_init(r->limits);
 	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
 	r->at = page == MAP_FAILED ? NULL : page;
 	out_init(&r->out, STDOUT_FILENO);

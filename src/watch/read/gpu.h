@@ -6,7 +6,7 @@
 #include "watch/read/out.h"
 #include "watch/read/reader.h"
 
-enum { GPU_PROCESSES_MAX = 64, GPU_XIDS_MAX = 32, GPU_SAMPLED = 6 };
+enum { GPU_PROCESSES_MAX = 64, GPU_XIDS_MAX = 32, GPU_SAMPLED = 6, GPU_WHY = 160 };
 
 struct gpu_process {
 	unsigned pid;
@@ -72,6 +72,12 @@ struct gpu_xids {
 	bool old;   /* records that were there at the start, and are not counted */
 };
 
+/* What the values of a row can be, in its unit; raw: the unit of the driver's own number, 0 for a row without
+ * limits. */
+struct gpu_limits {
+	double raw, low, high;
+};
+
 struct gpu_reader {
 	const struct reader_spec *spec;
 	struct nvml nvml;
@@ -83,6 +89,8 @@ struct gpu_reader {
 	uint64_t rounds; /* that have ended */
 	struct gpu_xids xids;
 	uint32_t self;
+	struct gpu_limits limits[CATALOGUE_COUNT];
+	char impossible[CATALOGUE_COUNT][GPU_WHY]; /* reasons of absent values; "": not needed yet */
 	volatile char *at; /* shared with the node: PCI address of the GPU that is being read */
 };
 
@@ -90,6 +98,13 @@ static inline bool gpu_is_lost(nvmlReturn_t ret)
 {
 	return ret == NVML_ERROR_GPU_IS_LOST || ret == NVML_ERROR_RESET_REQUIRED;
 }
+void gpu_limits_init(struct gpu_limits limits[CATALOGUE_COUNT]);
+/* False for all ones, for a number that no device can have, and for NaN. */
+bool gpu_value_is_possible(const struct gpu_reader *r, enum catalogue row, double value);
+/* The reason for a value that is not possible; valid as long as `r`. */
+const char *gpu_impossible(struct gpu_reader *r, enum catalogue row);
+/* Sets a value of an entity. An impossible one is absent, with a reason. */
+void gpu_set(struct gpu_reader *r, uint32_t e, enum catalogue row, double value);
 /* Takes the result of a call: a value, a reason, or the loss of the GPU. */
 void gpu_take(struct gpu_reader *r, struct gpu *g, enum catalogue row, nvmlReturn_t ret, double value);
 void gpu_read_values(struct gpu_reader *r, struct gpu *g, bool slow);

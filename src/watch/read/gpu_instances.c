@@ -79,9 +79,9 @@ static void read_memory(struct gpu_reader *r, const struct gpu_instance *in, boo
 		out_absent(&r->out, in->e, CATALOGUE_INSTANCE_MEMORY_USED, nvml_code_text((int)ret));
 		return;
 	}
-	out_set(&r->out, in->e, CATALOGUE_INSTANCE_MEMORY_USED, (double)m.used);
+	gpu_set(r, in->e, CATALOGUE_INSTANCE_MEMORY_USED, (double)m.used);
 	if (slow)
-		out_set(&r->out, in->e, CATALOGUE_INSTANCE_MEMORY, (double)m.total);
+		gpu_set(r, in->e, CATALOGUE_INSTANCE_MEMORY, (double)m.total);
 }
 
 void gpu_read_instances(struct gpu_reader *r, struct gpu *g, bool slow)

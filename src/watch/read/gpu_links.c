@@ -40,26 +40,30 @@ static void take_bytes(struct gpu_reader *r, uint32_t e, enum catalogue row, con
 	double kib;
 
 	if (nvml_field_f64(value, &kib))
-		out_set(&r->out, e, row, 1024 * kib);
+		gpu_set(r, e, row, 1024 * kib);
 	else
 		out_absent(&r->out, e, row,
 			   nvml_code_text(value->nvmlReturn ? (int)value->nvmlReturn : NVML_ERROR_UNKNOWN));
 }
 
-/* The sum over the links that have the counter. */
+/* The sum over the links that have the counter. Without one of them it would be wrong, so an impossible
+ * answer leaves no sum. */
 static void take_errors(struct gpu_reader *r, struct gpu *g, const nvmlFieldValue_t *value)
 {
 	for (unsigned k = 0; k < PER_LINK - ERRORS; k++) {
 		double sum = 0, one;
-		bool any = false;
+		bool any = false, possible = true;
 
 		for (unsigned i = 0; i < g->links; i++) {
 			if (!nvml_field_f64(&value[i * PER_LINK + ERRORS + k], &one))
 				continue;
+			possible = possible && gpu_value_is_possible(r, error_row[k], one);
 			sum += one;
 			any = true;
 		}
-		if (any)
+		if (!possible)
+			out_absent(&r->out, g->e, error_row[k], gpu_impossible(r, error_row[k]));
+		else if (any)
 			out_set(&r->out, g->e, error_row[k], sum);
 		else
 			out_absent(&r->out, g->e, error_row[k],
@@ -98,7 +102,7 @@ void gpu_read_links(struct gpu_reader *r, struct gpu *g)
 		if (ret)
 			out_absent(&r->out, g->link[i], CATALOGUE_NVLINK_UP, nvml_code_text((int)ret));
 		else
-			out_set(&r->out, g->link[i], CATALOGUE_NVLINK_UP, up == NVML_FEATURE_ENABLED);
+			gpu_set(r, g->link[i], CATALOGUE_NVLINK_UP, (double)up);
 		take_bytes(r, g->link[i], CATALOGUE_NVLINK_TX, &value[i * PER_LINK + TX]);
 		take_bytes(r, g->link[i], CATALOGUE_NVLINK_RX, &value[i * PER_LINK + RX]);
 	}
