@@ -97,6 +97,7 @@ static void set_asleep(struct gpu_reader *r, struct gpu *g, bool asleep)
 	if (g->asleep == asleep)
 		return;
 	g->asleep = asleep;
+	g->until_rare = 0;
 	g->gpm.began = false;
 	if (asleep)
 		gpu_drop_parts(r, g);
@@ -127,6 +128,7 @@ static nvmlReturn_t open_gpu(struct gpu_reader *r, struct gpu *g)
 	if (*r->driver)
 		out_label(&r->out, g->e, "DCGM_FI_DRIVER_VERSION", r->driver);
 	memset(g->never, 0, sizeof(g->never));
+	g->until_rare = 0;
 	gpu_xids_watch(r, g);
 	g->open = g->heard = true;
 	return NVML_SUCCESS;
@@ -199,6 +201,8 @@ static void read_gpu(struct gpu_reader *r, struct gpu *g, bool slow)
 			gpu_read_links(r, g);
 		gpu_read_instances(r, g, slow);
 		gpu_read_processes(r, g);
+		if (slow)
+			g->until_rare = g->until_rare ? g->until_rare - 1 : GPU_RARE - 1;
 		ret = g->gone;
 	}
 	if (ret)

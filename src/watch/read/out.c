@@ -201,6 +201,14 @@ void out_absent(struct watch_out *o, uint32_t e, enum catalogue row, const char 
 	v->why = why;
 }
 
+void out_keep(struct watch_out *o, uint32_t e, enum catalogue row)
+{
+	struct out_entity *entity = at(o, e);
+
+	if (entity)
+		value_at(entity, row)->touched = true;
+}
+
 /* Values that were not read in this reading are absent now. */
 static void close_values(struct out_entity *entity, bool slow)
 {
