@@ -50,7 +50,10 @@ struct watch_entity {
 	struct watch_label label[WATCH_LABELS_MAX];
 	unsigned label_count;
 	char *why; /* why it gives no values; NULL: it does */
-	/* One value for each row of its scope, at catalogue_index. */
+	/* The rows of its scope, each with one value; foreign: 0 rows. Looking them up in the catalogue for
+	 * each value would cost more than the values. */
+	enum catalogue first;
+	unsigned rows;
 	struct watch_value *value;
 };
 struct watch_source {

@@ -176,7 +176,8 @@ static enum status take_entity(struct watch_state *s, const json_t *j, struct er
 		enum metric_scope found = metric_scope_find(scope);
 		unsigned rows = found < METRIC_SCOPE_COUNT ? catalogue_scope_rows(found) : 0;
 
-		*e = (struct watch_entity){.id = id, .of = id, .scope = found};
+		*e = (struct watch_entity){.id = id, .of = id, .scope = found, .rows = rows};
+		e->first = rows ? catalogue_first(found) : CATALOGUE_COUNT;
 		e->foreign = found == METRIC_SCOPE_COUNT;
 		e->value = rows ? calloc(rows, sizeof(*e->value)) : NULL;
 		if (rows && !e->value) {
@@ -321,7 +322,7 @@ static enum status take_list(struct watch_state *s, struct watch_entity *e, cons
 			return WRONG(err, "entity %u has no metric %s", e->id, catalogue_row(row)->name);
 		if (!apply)
 			continue;
-		v = &e->value[catalogue_index(row)];
+		v = &e->value[row - e->first];
 		if (!reasons) {
 			set_value(s, v, value, t_ns);
 			continue;

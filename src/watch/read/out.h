@@ -22,8 +22,10 @@ struct out_entity {
 	bool used;
 	enum metric_scope scope;
 	uint32_t of;
-	bool lost;    /* a reason for the whole entity was sent */
-	bool pending; /* some of its values are */
+	bool lost;	      /* a reason for the whole entity was sent */
+	bool pending;	      /* some of its values are */
+	enum catalogue first; /* the rows of its scope, each with one value */
+	unsigned rows;
 	struct out_value *value;
 };
 struct watch_out {
