@@ -124,6 +124,16 @@ for signal in INT TERM HUP SEGV ABRT BUS XCPU SYS TRAP ALRM USR1 USR2 VTALRM IO;
 	ok "$signal gives the terminal back" eval 'until_shown "same as before" && ! grep -q "^3 nodes" seen'
 done
 terminal 80 24
+types "'$assay' top --replay '$rec' --at 39s"
+until_shown '^3 nodes'
+keys C-z
+ok "it can be stopped" until_gone '^3 nodes'
+types fg
+ok "and draws its screen again when it goes on" eval 'until_shown "^3 nodes" && until_shown "^gpu1  *8 "'
+keys /
+ok "wide characters can be typed" eval 'keys -l 日本x; until_shown "^filter: 日本x_"'
+ok "and removed" eval 'keys BSpace BSpace; until_shown "^filter: 日_$"'
+terminal 80 24
 types "NO_COLOR=1 '$assay' top --replay '$rec'"
 until_shown '^3 nodes'
 ok "NO_COLOR is honoured" eval '! coloured | grep -q "38;5;"'

@@ -73,10 +73,10 @@ struct gpu_xids {
 	bool old;   /* records that were there at the start, and are not counted */
 };
 
-/* What the values of a row can be, in its unit; raw: the unit of the driver's own number, 0 for a row without
- * limits. */
+/* The least and the highest value that a row can have. */
 struct gpu_limits {
-	double raw, low, high;
+	double raw; /* the unit of the driver's own number; 0: the row has no limits */
+	double low, high;
 };
 
 struct gpu_reader {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The values that the readings of a GPU can have. A failing driver may answer success with all ones, or with
- * a number that no device can have. Such an answer is absent, with a reason. */
+ * a number that no device can have. The value is then absent, with a reason. */
 #include <math.h>
 #include <string.h>
 #include "core/math/plausible_range.h"
@@ -9,7 +9,7 @@
 struct range {
 	enum catalogue row;
 	double raw;	  /* the unit of the driver's number, in units of the row */
-	const char *name; /* of a range in core/math/plausible_range.h; NULL: low and high */
+	const char *name; /* a range in core/math/plausible_range.h; NULL: low and high */
 	double scale;	  /* the unit of that range, in units of the row */
 	double low, high; /* in units of the row */
 };
@@ -28,7 +28,7 @@ struct range {
 	}
 #define RATE_MAX 1e13	/* bytes per second: far above any PCIe link */
 #define COUNT_MAX 1e15	/* errors */
-#define BYTES_MAX 1e20	/* of a link: 3 years at 1 TB/s */
+#define BYTES_MAX 1e20	/* a link carries this in 3 years at 1 TB/s */
 #define SECONDS_MAX 1e9 /* 32 years; 64 bits of ones are 585 years in ns */
 static const struct range ranges[] = {
 	SHARE(GPU_UTILIZATION),
