@@ -18,8 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 		 ? (void)0                                                                                   \
 		 : (fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition), abort()))
 
-/* After a failed start of what a target tests. If this build lacks the part, the test is skipped with that reason. Any other error is a
- * defect of the target: without what it tests it would accept every input. */
+/* Ends a target that could not start. In a build without this part the test is skipped with the error's words. Any other error is a defect of
+ * the target, which would accept every input from then on. */
 static inline void fuzz_skip_without(const char *part, const struct error *err)
 {
 	char words[64];
