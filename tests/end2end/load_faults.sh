@@ -19,7 +19,6 @@ against() {
 	load 0 --trace trace.jsonl --warmup 0 $options
 	down
 	join
-	sort -n joined > sorted && mv sorted joined # in the order of the schedule
 }
 # have FAULT=ERROR..: each request with this fault ended with this error, `-` for none; there is one of each at least; requests without a fault are
 # answered; and the run's counts of errors are those of its requests

@@ -64,7 +64,8 @@ struct load_plan {
 	uint64_t kind_peak[MEM_KINDS]; /* the largest size of each kind, at different times */
 	uint64_t page_bytes;
 	int64_t pages, page_tokens, sequences, positions;
-	char device[64]; /* of load_plan: "cpu", the GPU's name, or "gpu" for one that need not be there */
+	char device[64]; /* set by load_plan: "cpu", the GPU's name, or "gpu" for any GPU of the stated memory
+			  */
 };
 
 /* What `deterministic` costs a step that decodes `rows` sequences. rows 0: it was not measured. */
