@@ -52,7 +52,7 @@ cp "$source/tools/get-wheels" "$source/tools/wheels" "$dir/tools/"
 cp -R "$source/docs/man" "$source/docs/completion" "$source/docs/tutorial" "$source/docs/how-to" "$dir/docs/"
 cp -R "$source/examples" "$dir/"
 if [ $tests = yes ]; then
-	for tool in check-gpu check-gpu-serving check-gpu-training peer_nccl peer_ncu plant run-pages training-bound training-proof four-bit-proof; do cp "$source/tools/$tool" "$dir/tools/"; done
+	for tool in check-gpu check-gpu-serving check-gpu-training check-gpu-watch peer_nccl peer_ncu plant run-pages training-bound training-proof four-bit-proof; do cp "$source/tools/$tool" "$dir/tools/"; done
 	mkdir -p "$dir/tests/oracles"
 	cp "$source"/tests/oracles/*.py "$dir/tests/oracles/"
 	mkdir -p "$dir/tests/mpi" "$dir/tests/end2end" "$dir/tests/long" # what check-gpu-training plants, and check-gpu-serving's soak

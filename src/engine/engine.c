@@ -13,7 +13,7 @@
 
 enum { QUEUE_DEFAULT = 65536, IN_FLIGHT = 2, AGE_S = 10, BYPASS_MOST = 16 };
 /* docs/explanation/design/engine.md, "Scheduler", says why. */
-enum { ROWS_TILE = 1024, PREFILL_STEPS = 6 };
+enum { ROWS_TILE = 1024, PREFILL_STEPS = 5 };
 
 /* A step that is enqueued and whose results are not fetched. */
 struct flight {
@@ -93,8 +93,11 @@ static struct schedule_options schedule_options(const struct engine *e)
 		.budget_ns = e->options.step_ms ? e->options.step_ms * 1e6
 			     : gpu		? 30e6
 						: 250e6,
-		/* a request that is cancelled waits for the end of the step that runs */
-		.budget_idle_ns = gpu ? 90e6 : 1e9,
+		/* A cancelled request waits for the running step, and perhaps for the next one, which is
+		 * planned in the middle of the running one. So it waits for 1.5 steps at most. The target is
+		 * 100 ms. */
+		.budget_idle_ns = gpu ? 60e6 : 1e9,
+		.budget_backlog_ns = gpu && !e->options.step_ms ? 60e6 : 0,
 		.rows_tile = rows_tile(e, gpu),
 		.prefill_steps = e->options.prefill_steps ? e->options.prefill_steps : PREFILL_STEPS,
 		.bypass_most = BYPASS_MOST,

@@ -153,6 +153,9 @@ struct saved {
 	 * and after all. The head uses the memory of the former, and attention's backward pass that of the
 	 * latter. */
 	struct arena_mark shared, mlp, end;
+	/* The arena before h, if h is the last shared matrix; else `end`. The GEMM of gate and up uses h's
+	 * memory. */
+	struct arena_mark to_gate_up;
 	int64_t mlp_rows; /* rows that the MLP processes at once (struct layer_run) */
 };
 /* Allocates the list of layers. Owner: caller, saved_release. */

@@ -200,6 +200,8 @@ typedef struct CUlaunchConfig_st {
 	X(REQUIRED, CUresult, stream_destroy, cuStreamDestroy_v2, (CUstream s))                               \
 	X(REQUIRED, CUresult, stream_synchronize, cuStreamSynchronize, (CUstream s))                          \
 	X(REQUIRED, CUresult, stream_wait_event, cuStreamWaitEvent, (CUstream s, CUevent e, unsigned flags))  \
+	X(OPTIONAL, CUresult, stream_write, cuStreamWriteValue32_v2,                                          \
+	  (CUstream s, CUdeviceptr to, uint32_t value, unsigned flags))                                       \
 	X(REQUIRED, CUresult, capture_begin, cuStreamBeginCapture_v2, (CUstream s, CUstreamCaptureMode mode)) \
 	X(REQUIRED, CUresult, capture_end, cuStreamEndCapture, (CUstream s, CUgraph *g))                      \
 	X(REQUIRED, CUresult, event_create, cuEventCreate, (CUevent *e, unsigned flags))                      \

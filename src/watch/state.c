@@ -27,9 +27,7 @@ bool watch_set_text(struct watch_state *s, char **place, const char *text)
 
 void watch_forget_values(struct watch_state *s, struct watch_entity *e)
 {
-	unsigned rows = e->foreign ? 0 : catalogue_scope_rows(e->scope);
-
-	for (unsigned i = 0; e->value && i < rows; i++) {
+	for (unsigned i = 0; e->value && i < e->rows; i++) {
 		struct watch_value *v = &e->value[i];
 
 		v->present = false;
@@ -40,15 +38,13 @@ void watch_forget_values(struct watch_state *s, struct watch_entity *e)
 
 void watch_free_entity(struct watch_state *s, struct watch_entity *e)
 {
-	unsigned rows = e->scope < METRIC_SCOPE_COUNT ? catalogue_scope_rows(e->scope) : 0;
-
 	watch_forget_values(s, e);
-	for (unsigned i = 0; e->value && i < rows; i++) {
+	for (unsigned i = 0; e->value && i < e->rows; i++) {
 		s->histories -= e->value[i].history != NULL;
 		free(e->value[i].history);
 	}
 	if (e->value)
-		s->bytes -= rows * sizeof(*e->value);
+		s->bytes -= e->rows * sizeof(*e->value);
 	free(e->value);
 	for (unsigned i = 0; i < e->label_count; i++) {
 		set_text(s, &e->label[i].name, NULL);
@@ -79,9 +75,9 @@ void watch_state_keep(struct watch_state *s, enum catalogue row)
 
 static struct watch_value *value_of(const struct watch_entity *e, enum catalogue row)
 {
-	if (!e->value || e->scope != catalogue_row(row)->scope)
+	if (!e->value || row < e->first || row - e->first >= e->rows)
 		return NULL;
-	return &e->value[catalogue_index(row)];
+	return &e->value[row - e->first];
 }
 
 const struct watch_value *watch_get(const struct watch_entity *e, enum catalogue row)
@@ -147,12 +143,9 @@ static void push(struct watch_state *s, struct watch_value *v, enum metric_type 
 
 void watch_end_entity(struct watch_state *s, struct watch_entity *e, uint64_t t_ns, bool slow)
 {
-	enum catalogue first = e->foreign ? CATALOGUE_COUNT : catalogue_first(e->scope);
-
-	for (int c = (int)first; c < CATALOGUE_COUNT && catalogue_row((enum catalogue)c)->scope == e->scope;
-	     c++) {
-		const struct catalogue_row *row = catalogue_row((enum catalogue)c);
-		struct watch_value *v = &e->value[c - (int)first];
+	for (unsigned i = 0; i < e->rows; i++) {
+		const struct catalogue_row *row = catalogue_row(e->first + i);
+		struct watch_value *v = &e->value[i];
 
 		if (row->pace == METRIC_SLOW && !slow)
 			continue;
@@ -161,7 +154,7 @@ void watch_end_entity(struct watch_state *s, struct watch_entity *e, uint64_t t_
 			v->before_ns = v->t_ns;
 			v->t_ns = t_ns;
 		}
-		if (s->kept[c] && t_ns > e->heard_ns[row->pace])
+		if (s->kept[e->first + i] && t_ns > e->heard_ns[row->pace])
 			push(s, v, row->type);
 	}
 	if (t_ns > e->heard_ns[METRIC_FAST])
@@ -256,8 +249,8 @@ static void write_entity(const struct watch_entity *e, struct text *out)
 static void write_values(const struct watch_state *s, const struct watch_entity *e, struct text *out,
 			 enum metric_pace pace)
 {
-	enum catalogue first = catalogue_first(e->scope);
-	unsigned rows = catalogue_scope_rows(e->scope);
+	enum catalogue first = e->first;
+	unsigned rows = e->rows;
 	bool any = false;
 
 	if (!e->heard_ns[pace])

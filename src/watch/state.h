@@ -50,7 +50,10 @@ struct watch_entity {
 	struct watch_label label[WATCH_LABELS_MAX];
 	unsigned label_count;
 	char *why; /* why it gives no values; NULL: it does */
-	/* One value for each row of its scope, at catalogue_index. */
+	/* The rows of its scope, each with one value; foreign: 0 rows. Looking them up in the catalogue for
+	 * each value would cost more than the values. */
+	enum catalogue first;
+	unsigned rows;
 	struct watch_value *value;
 };
 struct watch_source {
@@ -86,6 +89,9 @@ void watch_state_release(struct watch_state *s);
  * state is unchanged. NO_RESOURCE: no memory, or more than a node may have. Text that could control a
  * terminal is cleaned here. */
 enum status watch_state_line(struct watch_state *s, const char *line, size_t size, struct error *err);
+/* The same of a line that the caller has parsed: a JSON object of at most WATCH_LINE_MAX bytes. */
+struct json_t;
+enum status watch_state_object(struct watch_state *s, const struct json_t *line, struct error *err);
 /* Appends the whole state as lines, from which watch_state_line makes an equal one (without rates). */
 void watch_state_write(const struct watch_state *s, struct text *out);
 /* From now on, keeps the history of this row. */

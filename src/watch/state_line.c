@@ -176,7 +176,8 @@ static enum status take_entity(struct watch_state *s, const json_t *j, struct er
 		enum metric_scope found = metric_scope_find(scope);
 		unsigned rows = found < METRIC_SCOPE_COUNT ? catalogue_scope_rows(found) : 0;
 
-		*e = (struct watch_entity){.id = id, .of = id, .scope = found};
+		*e = (struct watch_entity){.id = id, .of = id, .scope = found, .rows = rows};
+		e->first = rows ? catalogue_first(found) : CATALOGUE_COUNT;
 		e->foreign = found == METRIC_SCOPE_COUNT;
 		e->value = rows ? calloc(rows, sizeof(*e->value)) : NULL;
 		if (rows && !e->value) {
@@ -321,7 +322,7 @@ static enum status take_list(struct watch_state *s, struct watch_entity *e, cons
 			return WRONG(err, "entity %u has no metric %s", e->id, catalogue_row(row)->name);
 		if (!apply)
 			continue;
-		v = &e->value[catalogue_index(row)];
+		v = &e->value[row - e->first];
 		if (!reasons) {
 			set_value(s, v, value, t_ns);
 			continue;
@@ -493,6 +494,18 @@ static json_t *parse(const char *line, size_t size, json_error_t *why)
 	return j;
 }
 
+enum status watch_state_object(struct watch_state *s, const json_t *line, struct error *err)
+{
+	enum status st = take(s, line, false, err);
+
+	if (!st)
+		st = take(s, line, true, err);
+	if (!st && s->bytes > WATCH_BYTES_MAX)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "the node sends more than %d MB of state", WATCH_BYTES_MAX >> 20);
+	return st;
+}
+
 enum status watch_state_line(struct watch_state *s, const char *line, size_t size, struct error *err)
 {
 	json_error_t why;
@@ -502,16 +515,10 @@ enum status watch_state_line(struct watch_state *s, const char *line, size_t siz
 	if (size > WATCH_LINE_MAX)
 		return WRONG(err, "a line of the stream has more than %d bytes", WATCH_LINE_MAX);
 	j = parse(line, size, &why);
-	if (!json_is_object(j)) {
-		json_decref(j);
-		return WRONG(err, "a line of the stream is not a JSON object");
-	}
-	st = take(s, j, false, err);
-	if (!st)
-		st = take(s, j, true, err);
+	if (json_is_object(j))
+		st = watch_state_object(s, j, err);
+	else
+		st = WRONG(err, "a line of the stream is not a JSON object");
 	json_decref(j);
-	if (!st && s->bytes > WATCH_BYTES_MAX)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "the node sends more than %d MB of state", WATCH_BYTES_MAX >> 20);
 	return st;
 }

@@ -63,6 +63,8 @@ if mpirun --version 2> /dev/null | grep -q 'Open MPI\|OpenRTE'; then
 	for from in 1 2; do ok ".. and after a resume of $from rank(s)" grep -q "tensor-from-$from-rest beside tensor-from-$from-on: losses of 4 steps within" two/steps.txt; done
 	for run in data tensor zero3-none zero3-full zero3-14b; do ok "rates-$run has a rate" grep -qE "^rates-$run	[0-9.e+]+	" two/table.tsv; done
 	ok "rates are compared" grep -qE '^tensor parallel / data parallel, equal tokens: [0-9]' two/steps.txt
+	ok "faults are planted" env KINDS=lost STAGE=0 CHECK_TRIALS=1 "$root/tools/check-gpu-training" faulty faults
+	ok ".. and named" grep -q '^# lost  *1  *1  *1 ' faulty/steps.txt
 	for stage in 0 1 2 3; do ok "zero_stage: $stage is compared" grep -q "zero-one beside zero-$stage: losses of 4 steps within" two/steps.txt; done
 fi
 # Its runs have a process group of their own only if they are detached from the check's.

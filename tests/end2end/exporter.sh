@@ -84,6 +84,26 @@ ok "and the message names it" says "port $port of 127.0.0.1 is in use by another
 ok "memory stays below 25 MB" fits
 ok "TERM ends it" down
 
+# Without --port and --address. Another program may have the port; the message then names the same place.
+default_place() {
+	: > exporter.out
+	"$assay" exporter --replay machine.rec > exporter.out 2>&1 < /dev/null &
+	exporter=$!
+	for _ in $(seq 300); do
+		grep -q 'http://127\.0\.0\.1:19841/metrics' exporter.out && break
+		kill -0 "$exporter" 2> /dev/null || break
+		sleep 0.05
+	done
+	if grep -q 'http://127\.0\.0\.1:19841/metrics' exporter.out; then
+		grep -q ' 0100007F:4D81 00000000:0000 0A ' /proc/net/tcp && down # it listens there, and on no other address
+		return
+	fi
+	wait "$exporter"
+	exporter=
+	grep -q 'port 19841 of 127\.0\.0\.1 is in use by another program' exporter.out
+}
+ok "by default it listens on 127.0.0.1:19841" default_place
+
 ok "both sets of names" up --names both
 get "$(url /metrics)"
 ok "dcgm-exporter's" says '^DCGM_FI_DEV_POWER_USAGE{.*modelName="NVIDIA H100' out

@@ -185,4 +185,9 @@ ok "without a driver" up
 ok "the host is there" shown '^assay_memory_bytes [0-9]'
 ok "no GPU is made up" sh -c '! grep -q "^assay_gpu_\|^DCGM" out'
 ok "it ends once more" down
+"$assay" check health --out runs/health > check.out 2>&1
+ok "it starts with the folder of a finished check" up --runs runs
+ok "the verdict of the check is shown" shown '^assay_check_verdict{suite="health",[^}]*} 1$'
+ok "with its time" shown '^assay_check_end_time_seconds{suite="health"[^}]*} [1-9]'
+ok "it ends" down
 finish

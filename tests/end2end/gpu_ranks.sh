@@ -43,3 +43,10 @@ end() { # RANK CASE WORDS: how the case ended there
 all_end() { # CASE WORDS
 	for ((r = 0; r < ranks; r++)); do end "$r" "$1" "$2" || return 1; done
 }
+waits() { # FILE: the steps of a training run waited for collectives, within their time
+	grep '"type":"step"' "$1" | awk '
+		function field(name) { return match($0, "\"" name "\":[-0-9.e+]*") ? substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3) + 0 : -1 }
+		{ n++
+		  if (!(field("comm_s") > 0) || field("comm_s") + field("forward_s") + field("backward_s") + field("optimiser_s") > field("step_s") * 1.001) bad = 1 }
+		END { exit bad || !n }'
+}

@@ -124,6 +124,22 @@ for signal in INT TERM HUP SEGV ABRT BUS XCPU SYS TRAP ALRM USR1 USR2 VTALRM IO;
 	ok "$signal gives the terminal back" eval 'until_shown "same as before" && ! grep -q "^3 nodes" seen'
 done
 terminal 80 24
+types "'$assay' top --replay '$rec' --at 39s"
+until_shown '^3 nodes'
+keys C-z
+ok "it can be stopped" until_gone '^3 nodes'
+types fg
+ok "and draws its screen again when it goes on" eval 'until_shown "^3 nodes" && until_shown "^gpu1  *8 "'
+sed 's/python train.py/日本語 train.py/' "$rec" > wide.rec
+terminal 120 30
+types "'$assay' top --replay '$tmp/wide.rec' --at 39s"
+until_shown '^3 nodes'
+keys Down Enter
+ok "wide characters have two columns" until_shown '^ *7003 alice .* 日本語 train.py --layers 32$'
+keys '?'
+until_shown '^k  *end the selected process'
+ok "and are whole again after another page" eval 'keys q; until_shown "^ *7003 alice .* 日本語 train.py --layers 32$"'
+terminal 80 24
 types "NO_COLOR=1 '$assay' top --replay '$rec'"
 until_shown '^3 nodes'
 ok "NO_COLOR is honoured" eval '! coloured | grep -q "38;5;"'

@@ -293,7 +293,7 @@ ok "memory of the host that cannot be pinned ends it" [ $? = 2 ]
 ok "and is not taken for the GPU's" says "error: cannot allocate [0-9]* bytes of pinned host memory: cuMemHostAlloc" err
 FAKE_CUDA=cuLaunchKernel=719@60 "$assay" train gpu.yaml --out lost > out 2> err
 ok "a kernel that fails ends it" [ $? = 2 ]
-ok "in the driver's words, of the step and the card" says 'error: step 1 of 4 on NVIDIA H100 .*(0000:8D:00.0): cuLaunchKernel: .*719' err
+ok "in the driver's words, of the step and the card" says 'error: step 1 of 4 on NVIDIA H100 .*(0000:8D:00.0): cuLaunchKernel\(Ex\)\{0,1\}: .*719' err
 ok "with nothing saved there is nothing to go on from" eval '! says "resumes from" err'
 FAKE_CUDA=cuLaunchKernel=719 "$assay" train gpu.yaml --out unloaded > out 2> err
 ok "one that fails before is placed too" says 'error: weights on NVIDIA H100 .*(0000:8D:00.0): cu[A-Z][A-Za-z_0-9]*: .*719' err # the first call of any thread that meets it

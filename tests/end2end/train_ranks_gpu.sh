@@ -3,55 +3,7 @@
 # configuration, and what is refused. usage: train_ranks_gpu.sh ASSAY FAKES ROOT
 . "$(dirname "$0")/gpus.sh"
 . "$here/gpu_ranks.sh"
-if ! says '^train_rows ' "$root/src/kernel/list" || ! "$assay" list kernels | grep -q train_rows; then
-	echo "1..0 # SKIP this build has no kernels"
-	exit 0
-fi
-expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
-if ! expect 0 tokens model x && says 'built without tokenizers' err; then
-	echo "1..0 # SKIP this build has no tokenizers"
-	exit 0
-fi
-for i in $(seq 24); do
-	echo '{"messages":[{"role":"user","content":"town '"$i $(printf "%$((i * 7 % 30))s" x)"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
-done > rows.jsonl
-head -n 4 rows.jsonl > held.jsonl
-config() { # NAME LINES..: lines are added to its training
-	name=$1
-	shift
-	cat > "$name" << CONFIG
-model: {name_or_path: model, chat_template: qwen2.5${four:-}}
-$([ "${full:-no}" = yes ] || echo "lora: {r: 8, alpha: 16}")
-data: {train: rows.jsonl, eval: held.jsonl, max_seq_length: 128}
-training:
-  device: gpu
-  tune: false
-  learning_rate: 1e-3
-  global_batch_size: 4
-  max_steps: 4
-  eval_steps: 2
-$([ "${full:-no}" = no ] || printf '  full_finetuning: true\n  bucket_cap_mb: 0.1\n')
-CONFIG
-	for line; do echo "  $line" >> "$name"; done
-}
-losses() { grep '"type":"step"' "$1" | tr ',{' '\n\n' | sed -n 's/^"loss"://p'; }
-near() { paste one two | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-3 * $1) bad = 1 } END { exit bad || NR != 4 }'; }
-ranked() { # RANKS WORDS..: as a launcher starts them; rank 0's words in out, those of all in err
-	ranks=$1
-	port=$((port + 10))
-	shift
-	for ((r = 0; r < ranks; r++)); do
-		(
-			env ASSAY_SIZE="$ranks" ASSAY_LOCAL_SIZE="$ranks" ASSAY_HOST=127.0.0.1 ASSAY_PORT=$port ASSAY_JOB=job$port \
-				ASSAY_RANK="$r" ASSAY_LOCAL_RANK="$r" ${own[$r]:-} \
-				timeout 120 "$assay" train "$@" > "out.$r" 2> "err.$r"
-			echo $? > "code.$r"
-		) &
-	done
-	wait
-	cp out.0 out
-	cat err.* > err
-}
+. "$here/train_ranks.sh"
 for kind in lora full; do
 	full=$([ $kind = full ] && echo yes || echo no)
 	config $kind.yaml
@@ -109,10 +61,13 @@ full=yes
 config states.yaml "optim: adamw_8bit" "save_steps: 2" "deterministic: true"
 ranked 2 states.yaml --out states --json
 ok "two GPUs train with 8-bit moments" codes '0 0'
-own[0]="FAKE_CUDA=cuMemcpyDtoHAsync_v2=719@16"
+own[1]="FAKE_CUDA=devices=4,cuMemcpyDtoHAsync_v2=719@16"
 ranked 2 states.yaml --out states_cut --json
 own=()
 ok ".. and fail behind a checkpoint" eval 'codes "2 2" && [ -d states_cut/checkpoint-2 ] && [ ! -d states_cut/checkpoint-4 ]'
+grep 'error: ' err.0 > words
+ok ".. with the rank whose GPU is lost" says 'rank 1: .*CUDA_ERROR_LAUNCH_FAILED (719,.* continues from the newest checkpoint, of step 2' words
+ok ".. and no other rank's GPU" eval '! says "8D:00" words'
 ranked 2 --resume states_cut --json
 ok ".. and go on from there" eval 'codes "0 0" && says "resumes from .*states_cut/checkpoint-2" err'
 same_shards() { # DIR DIR RANKS: each rank has written its own
@@ -129,6 +84,7 @@ own[0]="FAKE_CUDA=cuMemcpyDtoHAsync_v2=719@19"
 ranked 4 divided.yaml --out divided_cut --json
 own=()
 ok ".. and fail behind a checkpoint" eval 'codes "2 2 2 2" && [ -d divided_cut/checkpoint-2 ] && [ ! -d divided_cut/checkpoint-4 ]'
+ok ".. with the rank whose GPU is lost" says 'error: .*rank 0: .*CUDA_ERROR_LAUNCH_FAILED (719,' err.0
 ranked 4 --resume divided_cut --json
 ok ".. and go on from there" eval 'codes "0 0 0 0" && says "resumes from .*divided_cut/checkpoint-2" err'
 ok ".. to the same states, bit for bit" same_shards divided divided_cut 4
@@ -175,10 +131,39 @@ done
 full=no
 ranked 4 full.yaml --out full.4 --json
 losses out > two
-losses out > /dev/null
 ok "four GPUs train" codes '0 0 0 0'
 ok ".. with the losses of one" near
 ok "collectives of parts of the gradient are counted" says '"comm_s":' out
+# Waits within a pass of ZeRO-3, in collectives that begin when the pass waits for them and take 300 times as long. The fake device has one clock
+# for all streams.
+waits_within() { # FILE: they are communication and no part of the passes
+	waits "$1" && grep '"type":"step"' "$1" | awk '
+		function field(name) { return match($0, "\"" name "\":[-0-9.e+]*") ? substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3) + 0 : -1 }
+		field("comm_s") < 2 * (field("forward_s") + field("backward_s")) { bad = 1 }
+		END { exit bad }'
+}
+full=yes
+config late.yaml "zero_stage: 3"
+for r in 0 1; do own[$r]="FAKE_CUDA=devices=4,late=1 FAKE_NCCL=slow=0:300"; done
+ranked 2 late.yaml --out late --json
+own=()
+ok "two GPUs in stage 3 wait for slow collectives within a pass" codes '0 0'
+ok ".. which is communication and no part of the pass" waits_within out
+# A kernel of one GPU that never ends, while the hosts enqueue the collectives behind it.
+config stuck.yaml "save_strategy: no"
+for odd in 0 1; do
+	own=([$odd]="FAKE_CUDA=devices=4,stick=train_rmsnorm_bwd@12")
+	ranked 2 stuck.yaml --out stuck.$odd --silence 12s
+	ok "a kernel of rank $odd never ends" codes '2 2'
+	ok ".. and it is named" says "error: rank $odd on .* (GPU .*) never entered collective [0-9]* (all-reduce of the gradient, .* bytes, on the communication stream); rank $((1 - odd)) waited for it for .* s; its last kernel has not ended for .* s" err
+done
+# A driver that cannot write words: the hosts have enqueued the same, so the records name nobody.
+for r in 0 1; do own[$r]="FAKE_CUDA=devices=4,cuStreamWriteValue32_v2=801"; done
+own[1]="FAKE_CUDA=devices=4,stick=train_rmsnorm_bwd@12,cuStreamWriteValue32_v2=801"
+ranked 2 stuck.yaml --out blind --silence 12s
+own=()
+ok "without a device that writes nobody is named" eval 'codes "2 2" && says "error: training hangs: all ranks have enqueued collective .* (all-reduce of the gradient, .*, and this driver does not tell which GPU has not reached it" err'
+full=no
 # As torchrun starts ranks, with its variables and its words. The ranks keep their secret in the home folder.
 by_torchrun() {
 	HOME=$tmp ASSAY_TEAM_SECRET='' XDG_RUNTIME_DIR='' timeout 120 "$here/torchrun.sh" --nproc-per-node 2 --no-python "$assay" train "$@" > out 2> err

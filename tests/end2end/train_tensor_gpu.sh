@@ -39,13 +39,6 @@ $([ "${full:-no}" = no ] || printf '  full_finetuning: true\n  bucket_cap_mb: 0.
 CONFIG
 	for line; do echo "  $line" >> "$yaml"; done
 }
-waits() { # FILE: the steps waited for collectives, within their time
-	grep '"type":"step"' "$1" | awk '
-		function field(name) { return match($0, "\"" name "\":[-0-9.e+]*") ? substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3) + 0 : -1 }
-		{ n++
-		  if (!(field("comm_s") > 0) || field("comm_s") + field("forward_s") + field("backward_s") + field("optimiser_s") > field("step_s") * 1.001) bad = 1 }
-		END { exit bad || !n }'
-}
 losses() { grep '"type":"step"' "$1" | tr ',{' '\n\n' | sed -n 's/^"loss"://p'; }
 history() { tr ',{' '\n\n' < "$1" | sed -n 's/^ *"loss": *\([-0-9.e+]*\).*/\1/p' | head -n 4; }
 near() { paste one two | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > '"${1:-1e-3}"' * $1) bad = 1 } END { exit bad || NR != 4 }'; }

@@ -16,6 +16,8 @@
  *   blocks=CODE    the modes of scales per 128 elements and per 128 x 128 return CODE
  *   nobias=1       there is no bias with scales in blocks
  *   version=N      as cublasLtGetVersion tells it (130101)
+ * As measured with 13.1 on an H200: a product in BF16 that is added to C in D's place is rounded to BF16 first, unless
+ * partial sums of a split k are added in the compute type. Where C lies apart from D the sum is rounded once.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -478,12 +480,19 @@ static void scale_lines(double *numbers, const float *scale, uint32_t mode, int6
 						 : scale[i / 128 * pitch + k / 128]);
 }
 
+static double rounded(cudaDataType to, double v)
+{
+	const uint32_t type = (uint32_t)operand_type(to);
+	double room = 0;
+
+	ref_operand_put(type, &room, 0, v);
+	return ref_operand_get(type, &room, 0);
+}
+
 /* One column of the product, with the partial sums of a split k rounded if that is how they are added up. */
 static void column_by_parts(double *sum, double *part, const double *x, const double *y, int64_t rows, int64_t depth,
 			    int64_t parts, cudaDataType rounded_to)
 {
-	const uint32_t type = (uint32_t)operand_type(rounded_to);
-
 	if (parts < 2) {
 		column_of(sum, x, y, rows, depth);
 		return;
@@ -493,16 +502,12 @@ static void column_by_parts(double *sum, double *part, const double *x, const do
 		const int64_t first = p * depth / parts, last = (p + 1) * depth / parts;
 
 		column_of(part, x + first * rows, y + first, rows, last - first);
-		for (int64_t i = 0; i < rows; i++) {
-			double rounded = 0;
-
-			ref_operand_put(type, &rounded, 0, part[i]);
-			sum[i] += ref_operand_get(type, &rounded, 0);
-		}
+		for (int64_t i = 0; i < rows; i++)
+			sum[i] += rounded(rounded_to, part[i]);
 	}
 }
 
-static void multiply(const struct description *d, int64_t parts, double alpha, const void *a, const struct layout *la,
+static void multiply(const struct description *d, int64_t parts, bool rounds_product, double alpha, const void *a, const struct layout *la,
 		     const void *b, const struct layout *lb, double beta, const void *c,
 		     const struct layout *lc, void *out, const struct layout *ld)
 {
@@ -525,6 +530,8 @@ static void multiply(const struct description *d, int64_t parts, double alpha, c
 				double v = sum[i] * (alpha * scale_at(d->scale_a, d->mode_a, i) *
 						     scale_at(d->scale_b, d->mode_b, j));
 
+				if (rounds_product)
+					v = rounded(ld->type, v);
 				if (beta != 0)
 					v += beta * at(lc, c, batch, i, j);
 				ref_operand_put(type, out,
@@ -543,7 +550,8 @@ static void multiply(const struct description *d, int64_t parts, double alpha, c
 struct product {
 	struct description e;
 	struct layout la, lb, lc, ld;
-	int64_t parts; /* of k, whose sums are rounded to D's type; 1: none is */
+	int64_t parts; /* k is split into so many, whose sums are rounded to D's type; 1: none is rounded */
+	bool rounds_product; /* to D's type, before C is added */
 	double alpha, beta;
 	const void *a, *b, *c;
 	void *d;
@@ -554,7 +562,7 @@ static void multiply_now(int device, const void *args)
 	const struct product *p = args;
 
 	(void)device;
-	multiply(&p->e, p->parts, p->alpha, p->a, &p->la, p->b, &p->lb, p->beta, p->c, &p->lc, p->d, &p->ld);
+	multiply(&p->e, p->parts, p->rounds_product, p->alpha, p->a, &p->la, p->b, &p->lb, p->beta, p->c, &p->lc, p->d, &p->ld);
 }
 
 /* Whether a graph that is captured has it now. */
@@ -597,6 +605,11 @@ static int64_t rounded_parts(const cublasLtMatmulAlgo_t *algo)
 	return get(algo, SLOT_REDUCTION) == CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE ? get(algo, SLOT_SPLIT) : 1;
 }
 
+static bool adds_whole_sums(const cublasLtMatmulAlgo_t *algo)
+{
+	return get(algo, SLOT_SPLIT) > 1 && get(algo, SLOT_REDUCTION) == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, const void *alpha, const void *a,
 			      cublasLtMatrixLayout_t a_layout, const void *b, cublasLtMatrixLayout_t b_layout,
 			      const void *beta, const void *c, cublasLtMatrixLayout_t c_layout, void *d,
@@ -620,8 +633,21 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, con
 	h->products++;
 	if (staged("drop") && h->products >= staged("drop"))
 		return CUBLAS_STATUS_SUCCESS;
-	product = (struct product){*e, *la, *lb, *lc, *ld, rounded_parts(algo), scalar(e->scale, alpha), scalar(e->scale, beta),
-				   a,  b,   c,	 d};
+	product = (struct product){
+		.e = *e,
+		.la = *la,
+		.lb = *lb,
+		.lc = *lc,
+		.ld = *ld,
+		.parts = rounded_parts(algo),
+		.rounds_product = c == d && ld->type == CUDA_R_16BF && scalar(e->scale, beta) != 0 && !adds_whole_sums(algo),
+		.alpha = scalar(e->scale, alpha),
+		.beta = scalar(e->scale, beta),
+		.a = a,
+		.b = b,
+		.c = c,
+		.d = d,
+	};
 	if (kept(&product, stream))
 		return CUBLAS_STATUS_SUCCESS;
 	multiply_now(0, &product);

@@ -42,6 +42,7 @@ struct operation {
 	struct CUstream_st *of;	  /* late, and waited for up to its `place`-th operation; NULL: none */
 	size_t place;
 	void (*call)(int device, const void *args); /* a library's above this one; NULL: none */
+	bool word;				    /* `value` is written to `to` */
 	const struct CUkern_st *kernel;		    /* NULL: a copy or fill of `bytes` */
 	struct ref_grid grid;
 	unsigned char args[ARGS_MAX];

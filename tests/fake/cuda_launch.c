@@ -36,6 +36,14 @@ static void stamp(int device, const struct stamp_args *a)
 		r[sm] = (struct stamp_record){(uint64_t)(now * mhz / 1e3), (uint64_t)now, a->sequence, 0};
 }
 
+/* More than a minute is for ever. */
+static void spin(int device, const struct spin_args *a)
+{
+	if (a->ns > 60000000000u)
+		fake_stick(device, true);
+	fake_pass(device, (double)a->ns);
+}
+
 void fake_run(const struct operation *o)
 {
 	if (o->event) {
@@ -44,6 +52,9 @@ void fake_run(const struct operation *o)
 		fake_catch_up(o->of, o->place);
 	} else if (o->call) {
 		o->call(o->device, o->args);
+	} else if (o->word) {
+		if (!fake_stuck(o->device)) /* else it is behind what never ends */
+			*(_Atomic uint32_t *)o->to = o->value;
 	} else if (o->source != o->destination) {
 		fake_copy_peer(o);
 	} else if (!o->kernel && o->from) {
@@ -55,12 +66,14 @@ void fake_run(const struct operation *o)
 		fake_pass(o->device, LAUNCH_NS + (double)o->bytes / 3000);
 	} else if (!stage_due("drop", o->kernel->entry)) {
 		fake_pass(o->device, LAUNCH_NS);
+		if (stage_due("stick", o->kernel->entry))
+			fake_stick(o->device, true);
 		if (o->kernel->row)
 			o->kernel->row->run(o->kernel->entry, o->grid, o->args);
 		else if (!strcmp(o->kernel->entry, "stamp"))
 			stamp(o->device, (const struct stamp_args *)(const void *)o->args);
 		else
-			fake_pass(o->device, (double)((const struct spin_args *)(const void *)o->args)->ns);
+			spin(o->device, (const struct spin_args *)(const void *)o->args);
 		fake_wait_for_link(o);
 		fault(o->kernel, o->args);
 	}
@@ -162,6 +175,15 @@ CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t words, CUstream
 
 	STAGED(cuMemsetD32Async);
 	return fake_enqueue(s, &o);
+}
+
+CUresult cuStreamWriteValue32_v2(CUstream s, CUdeviceptr to, uint32_t value, unsigned flags)
+{
+	STAGED(cuStreamWriteValue32_v2);
+	if (flags || to % 4)
+		return CUDA_ERROR_INVALID_VALUE;
+	return fake_enqueue(s,
+			    &(struct operation){.word = true, .to = (void *)(uintptr_t)to, .value = value});
 }
 
 /* What a reference needs of a map stands in it plainly (ref_attention_own.c). */

@@ -87,6 +87,8 @@ static void run(int device, const void *args)
 	if (fake_nccl_rank("hang", c->rank, &(uint64_t){0}, &from) && c->count++ + 1 >= from)
 		for (;;)
 			pause();
+	if (fake_nccl_staged("stall") && ++c->stalls >= fake_nccl_number("stall", 1))
+		DRIVER(fake_stick)(device, true);
 	if (DRIVER(fake_stuck)(device)) /* behind a call that never ends */
 		return;
 	fake_room_bring(c->group, c->rank, l->call);

@@ -41,7 +41,7 @@ struct ncclComm {
 	char algorithm[16], protocol[16]; /* as the environment had it when this was made */
 	struct fake_call *calls;	  /* all ever made: graphs keep them */
 	struct fake_trace trace;	  /* of the last one that moved data */
-	uint64_t count;
+	uint64_t count, stalls;
 	struct {
 		const void *at;
 		size_t size;

@@ -4,15 +4,21 @@
  * FAKE_NCCL_MEET names a folder for them to meet in (nccl_meet.h); each call waits for the others and the
  * last one moves the data. Words that name a rank are to be every process's. How long it takes comes from a
  * model (nccl_model.c): latency + size / bandwidth, with the protocol and algorithm that are fastest by it,
- * as NCCL's own tuning does it. FAKE_NCCL stages what goes wrong, as words with commas: SYMBOL=CODE[@N]  from
- * its N-th call on (1: the first), this function returns CODE version=N        what ncclGetVersion says
- * (22809) missing=R:E      what rank R gives from element E on does not enter the result    spoil=R:E element E
- * of what rank R receives is another value hang=R[@N]       rank R never comes back from its N-th collective
- * (1) slow=D:F         the collective takes F times as long, for all, where a rank is on device D rate=GB bus
- * bandwidth of the simple protocol (364) nvls=1           in-switch reduction is there, and chosen where it
- * is faster limit=S          a rank waits so long for the others (60), 1 where one hangs by plan fp8=0 the
- * 8-bit floats are refused, as below sm_90
- * base=MB each=MB      memory of a device that is in use while there is a communicator, and for each of them (0)
+ * as NCCL's own tuning does it. FAKE_NCCL stages what goes wrong, as words with commas:
+ *
+ *   SYMBOL=CODE[@N]   from its N-th call on (1: the first), this function returns CODE
+ *   version=N         what ncclGetVersion says (22809)
+ *   missing=R:E       what rank R gives from element E on does not enter the result
+ *   spoil=R:E         element E of what rank R receives is another value
+ *   hang=R[@N]        rank R never comes back from its N-th collective (1)
+ *   stall=N           a communicator's N-th collective never ends, on the devices of all its ranks
+ *   slow=D:F          the collective takes F times as long, for all, where a rank is on device D
+ *   rate=GB           bus bandwidth of the simple protocol (364)
+ *   nvls=1            in-switch reduction is there, and chosen where it is faster
+ *   limit=S           a rank waits so long for the others (60), 1 where one hangs by plan
+ *   fp8=0             the 8-bit floats are refused, as below sm_90
+ *   base=MB           memory of a device that is in use while there is a communicator (0)
+ *   each=MB           .. and for each communicator (0)
  */
 #ifndef TESTS_FAKE_NCCL_FAKE_H
 #define TESTS_FAKE_NCCL_FAKE_H

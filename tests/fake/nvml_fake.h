@@ -57,6 +57,11 @@ double fake_number(nvmlDevice_t d, const char *key, double value);
 nvmlReturn_t fake_get_number(nvmlDevice_t d, const char *key, double *out);
 nvmlReturn_t fake_get_uint(nvmlDevice_t d, const char *key, unsigned *out);
 nvmlReturn_t fake_get_u64(nvmlDevice_t d, const char *key, unsigned long long *out);
+/* What does not fit is all ones. */
+static inline unsigned long long fake_u64(double value)
+{
+	return value < 18446744073709551615.0 ? (unsigned long long)value : ~0ull;
+}
 nvmlReturn_t fake_copy_text(const json_t *value, char *out, unsigned size);
 nvmlReturn_t fake_get_text(nvmlDevice_t d, const char *key, char *out, unsigned size);
 /* `count` numbers of a list answer; a number alone (FAKE_NVML_VALUE) stands for the first. */

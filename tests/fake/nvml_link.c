@@ -80,8 +80,8 @@ bool fake_link_field(nvmlDevice_t d, const char *key, nvmlFieldValue_t *f)
 		return true;
 	f->timestamp = (long long)(1e6 * fake_now());
 	f->valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
-	f->value.ullVal = (unsigned long long)(fake_number(d, key, json_number_value(value)) +
-					       (traffic ? bytes / 1024 : replays));
+	f->value.ullVal = fake_u64(fake_number(d, key, json_number_value(value)) +
+				   (traffic ? bytes / 1024 : replays));
 	return true;
 }
 

@@ -213,7 +213,7 @@ nvmlReturn_t fake_get_u64(nvmlDevice_t d, const char *key, unsigned long long *o
 	nvmlReturn_t ret = fake_get_number(d, key, &value);
 
 	if (!ret)
-		*out = (unsigned long long)value;
+		*out = fake_u64(value);
 	return ret;
 }
 

@@ -10,10 +10,10 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t d, nvmlMemory_v2_t *out)
 	if (out->version != nvmlMemory_v2)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
 	if (!ret) {
-		out->total = (unsigned long long)v[0];
-		out->reserved = (unsigned long long)v[1];
-		out->free = (unsigned long long)v[2];
-		out->used = (unsigned long long)v[3];
+		out->total = fake_u64(v[0]);
+		out->reserved = fake_u64(v[1]);
+		out->free = fake_u64(v[2]);
+		out->used = fake_u64(v[3]);
 	}
 	return ret;
 }
@@ -167,7 +167,7 @@ static void answer_field(nvmlDevice_t d, nvmlFieldValue_t *f)
 		return;
 	f->timestamp = (long long)(1e6 * fake_now());
 	f->valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
-	f->value.ullVal = (unsigned long long)fake_number(d, key, json_number_value(value));
+	f->value.ullVal = fake_u64(fake_number(d, key, json_number_value(value)));
 }
 
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t d, int count, nvmlFieldValue_t *values)

@@ -9,6 +9,7 @@
  *   flip=ENTRY[@N]    the N-th and later launches of this kernel leave a wrong bit in their first word
  *   nan=ENTRY[@N]     the same, a NaN; zero=ENTRY[@N]: a zero
  *   drop=ENTRY[@N]    those launches do nothing
+ *   stick=ENTRY[@N]   those launches never end, so nothing behind them does
  *   memory=MIB        of a device (81920); sms=N (132), cc=N (90), clock=MHZ (1980), devices=N (1)
  *   context=MIB       that each device has in use without an allocation (0)
  *   event=NS          that an event takes on the device (0)

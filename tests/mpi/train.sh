@@ -153,8 +153,9 @@ ok ".. with the setting" says 'rank 1 on .*: its configuration is not that of ra
 ok ".. before a folder is made" [ ! -e refused ]
 # Another build: the same program with another build id.
 other_build() {
-	# linkers differ in its length
-	objcopy --dump-section .note.gnu.build-id=note "$assay" other_assay && { head -c -1 note; tail -c 1 note | LC_ALL=C tr '\000-\377' '\001-\377\000'; } > new_note &&
+	# Linkers differ in its length, and the program compares its first bytes. They begin behind 16 bytes of the note.
+	objcopy --dump-section .note.gnu.build-id=note "$assay" other_assay &&
+		{ head -c 16 note; tail -c +17 note | head -c 1 | LC_ALL=C tr '\000-\377' '\001-\377\000'; tail -c +18 note; } > new_note &&
 		objcopy --update-section .note.gnu.build-id=new_note "$assay" other_assay && ! cmp -s note new_note
 }
 if command -v objcopy > /dev/null; then

@@ -1,8 +1,10 @@
 #!/bin/bash
-# Faults planted in one rank of a training run: a hang, another collective, a late rank, a lost rank. Each must be named, within its limit and
-# five seconds, and runs without a fault name nobody. Ends with a table. Ranks are on the CPU under mpirun, or with DEVICE=gpu on GPUs of this
-# machine, started as HOW says (plain).
+# Faults planted in one rank of a training run: a hang of its host or of its GPU, another collective, a late rank, a lost rank. Each must be named,
+# within its limit and five seconds, and runs without a fault name nobody. If a collective hangs on all ranks, nobody is named either. Ends with a
+# table. Ranks are on the CPU under mpirun, or with DEVICE=gpu on GPUs of this machine, started as HOW says (plain).
 # usage: train_faults.sh ASSAY MODULE FAKE [TRIALS [SEED]]: so many of each kind
+# variables: KINDS of faults, RANKS, LIMIT of silence in seconds. With DEVICE=gpu also kernel; link needs fake GPUs, whose clock does not
+# show a late rank.
 device=${DEVICE:-cpu} how=${HOW:-mpirun}
 if [ "$how" = mpirun ]; then
 	. "$(dirname "$0")/mpirun.sh"
@@ -11,10 +13,13 @@ else
 	program=$(realpath "$1")
 	. "$(dirname "$0")/../end2end/tap.sh"
 	scratch
+	all_libraries
 fi
 assay=$program trials=${4:-2} RANDOM=${5:-17}
 table='' ranks=${RANKS:-3} limit=${LIMIT:-20} spare=5 # seconds
 patient=300 # for runs without a hang: a busy machine may make a step long
+# A late rank is known from 16 steps, whose figures travel with the next one. A trial may take so many seconds.
+window=17 late_limit=${LATE_LIMIT:-180}
 [ "$device" = gpu ] || export CUDA_VISIBLE_DEVICES=
 
 expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
@@ -31,6 +36,7 @@ ${zero:+#}lora: {r: 4, alpha: 8}
 data: {train: rows.jsonl, max_seq_length: 128}
 training:
   device: $device
+  tune: $([ "$device" = cpu ] && echo true || echo false)
   learning_rate: 1e-3
   per_device_train_batch_size: 1
   global_batch_size: $ranks
@@ -50,25 +56,35 @@ stamped() {
 		case $line in *$2*) [ -s "$1.at" ] || now > "$1.at" ;; esac
 	done > "$1"
 }
-# run PLANT CONFIG [LIMIT]: rank 0's lines in out, the words of all in err; $code, and $after: nanoseconds from the fault to the error
+# run PLANT CONFIG [LIMIT [SECONDS]]: rank 0's lines in out, the words of all in err; $code, and $after: nanoseconds from the fault to the error, or
+# to the finding that names a late rank. It may take so many SECONDS.
 run() {
-	rm -rf run fault.at err.at
+	rm -rf run fault.at err.at out.at
 	(
 		[ -z "$1" ] || export ASSAY_TEST=1 ASSAY_TEST_PLANT="$1" ASSAY_TEST_PLANT_AT="$tmp/fault.at"
-		timeout 600 "$assay" launch --how $how --ranks-per-node $ranks -- train "$2" --silence ${3:-$limit}s --no-telemetry --json --out run \
-			> out 2> >(stamped err 'error: ')
+		timeout ${4:-600} "$assay" launch --how $how --ranks-per-node $ranks -- train "$2" --silence ${3:-$limit}s --no-telemetry --json --out run \
+			> >(stamped out '"straggler"') 2> >(stamped err 'error: ')
 		echo $? > code
 	)
 	for _ in $(seq 100); do # the copies end a little later
-		[ -s err.at ] || [ "$(cat code)" = 0 ] || { sleep 0.1; continue; }
+		[ -s err.at ] || { [ "$(cat code)" = 0 ] && grep -q '"type":"end"' out; } || { sleep 0.1; continue; }
 		break
 	done
 	code=$(cat code)
-	after=$(($(cat err.at 2> /dev/null || echo 0) - $(cat fault.at 2> /dev/null || echo 0)))
+	after=$(($(cat err.at out.at 2> /dev/null | head -n 1 || echo 0) - $(cat fault.at 2> /dev/null || echo 0)))
+}
+# Work of others that delays ranks: as long as there is any, a run may name nobody. It must never name another rank.
+busy() {
+	load=$(cut -d ' ' -f 1 /proc/loadavg)
+	awk -v load="$load" -v cores="$(nproc)" 'BEGIN { exit !(load > cores) }'
 }
 # within SECONDS: the error came so soon after the fault
 within() { [ $after -le $(($1 * 1000000000)) ]; }
 
+slower() { # keeps the longest time
+	ms=$((after / 1000000))
+	[ $ms -le "$slowest" ] || slowest=$ms
+}
 # trial KIND: whether it was named, and in time; says why not
 trial() {
 	odd=${ODD:-$((RANDOM % ranks))} step=$((3 + RANDOM % 3))
@@ -76,6 +92,17 @@ trial() {
 	hang | layer)
 		run "$1:$odd@$step:$tmp/rows.fifo" short.yaml
 		words="error: rank $odd on .* never entered collective [0-9]* (.*waits in read() of rows.fifo" most=$((limit + spare))
+		;;
+	kernel)
+		run "kernel:$odd@$step" short.yaml
+		words="error: rank $odd on .* never entered collective [0-9]* (.*\(its last kernel has not ended\|the work that its GPU got\)" most=$((limit + spare))
+		;;
+	link)
+		export FAKE_NCCL=stall=$step
+		run "" short.yaml
+		unset FAKE_NCCL
+		words="error: all ranks have been in collective [0-9]* (.*, on the communication stream) for .*: no rank is behind, so a link or NCCL hangs"
+		most=
 		;;
 	mismatch | size | type | order | weights)
 		kinds=(size type order)
@@ -89,15 +116,23 @@ trial() {
 		words="error: \(rank $odd on .*: \)\?the training process ended in phase train: signal 9 (Killed)" most=$spare
 		;;
 	late)
-		for _ in 1 2 3; do # where other work delays all ranks, a run may name nobody; it must not name another one
-			run "late:$odd@$step" long.yaml $patient
+		for begin in 1 2 3; do
+			run "late:$odd@$step" long.yaml $patient $late_limit
 			cp err words.err
-			grep '"finding":"straggler"' out > err && break
+			grep '"finding":"straggler"' out > err
+			named_at=$(sed -n 's/.*"step":\([0-9]*\).*/\1/p' err | head -n 1)
+			[ ! -s err ] || says "wait for rank $odd in " err || break
+			[ "$code" = 0 ] && [ "${named_at:-99}" -gt $((step + window)) ] && [ $begin -lt 3 ] && busy || break
+			echo "# late rank $odd: named in step ${named_at:-none}, late from step $step; begins again, because the load is $load on $(nproc) cores"
 		done
 		words="the others wait for rank $odd in .*The likeliest cause is: host\."
-		[ "$code" = 0 ] && says "$words" err && return
-		echo "# late rank $odd: code $code: $(head -n 2 err; grep 'error: ' words.err)"
-		return 1
+		[ "$code" = 0 ] && says "$words" err || {
+			echo "# late rank $odd: code $code after at most $late_limit s: $(head -n 2 err; grep 'error: ' words.err)"
+			return 1
+		}
+		slower
+		[ "$named_at" -le $((step + window)) ] || { echo "# late rank $odd was named in step $named_at, late from step $step"; return 2; }
+		return 0
 		;;
 	none)
 		run "" long.yaml $patient
@@ -109,12 +144,12 @@ trial() {
 	[ "$code" = 2 ] || { echo "# $1 of rank $odd: code $code"; return 1; }
 	grep 'assay: error: ' err | head -n 1 > first
 	says "$words" first || { echo "# $1 of rank $odd: $(cat first)"; return 1; }
-	ms=$((after / 1000000))
-	[ $ms -le "$slowest" ] || slowest=$ms
+	[ -n "$most" ] || return 0
+	slower
 	within "$most" || { echo "# $1 of rank $odd was named after $ms ms"; return 2; }
 }
 all_trials() {
-	for kind in ${KINDS:-hang mismatch lost late none}; do
+	for kind in ${KINDS:-hang $([ "$device" = cpu ] || echo kernel) mismatch lost late none}; do
 		named=0 soon=0 slowest=0
 		for _ in $(seq "$trials"); do
 			trial $kind
@@ -126,11 +161,13 @@ all_trials() {
 		table="$table$(printf '# %-9s %6d %6d %8d %12s' $kind "$trials" $named $soon "$( [ $slowest = 0 ] && echo - || echo "$((slowest / 1000)).$(printf '%03d' $((slowest % 1000)))")")"$'\n'
 		case $kind in
 		none) ok "$trials runs without a fault name nobody" [ $soon = "$trials" ] ;;
+		link) ok "a collective that hangs on all ranks, $trials times: nobody is named" [ $soon = "$trials" ] ;;
 		*) ok "$kind, $trials times: the rank is named" [ $named = "$trials" ] ;;
 		esac
 		case $kind in
-		late | none) ;;
-		hang | layer) ok ".. within the limit and $spare s" [ $soon = "$trials" ] ;;
+		none | link) ;;
+		late) ok ".. within $window steps" [ $soon = "$trials" ] ;;
+		hang | kernel | layer) ok ".. within the limit and $spare s" [ $soon = "$trials" ] ;;
 		*) ok ".. within $spare s" [ $soon = "$trials" ] ;;
 		esac
 	done
@@ -152,7 +189,7 @@ dividing() { # RANKS STAGE [LINE]
 	show
 }
 if [ "$how" != mpirun ]; then
-	[ "$ranks" -lt 4 ] || ODD=1 KINDS=layer dividing 4 0 "tensor_parallel_size: 2"
+	[ "$ranks" -lt 4 ] || ODD=1 KINDS="layer kernel" dividing 4 0 "tensor_parallel_size: 2"
 	finish
 fi
 if [ -z "$zero" ]; then

@@ -187,6 +187,20 @@ static void test_siblings__two_cases_on_one_gpu_at_once_are_shared(void **state)
 	assert_verdict(&w, b, VERDICT_FAIL, CAUSE_GPU_SHARED);
 }
 
+/* A collective that was skipped for want of a second GPU did not use the first one. */
+static void test_siblings__a_skipped_case_shares_no_gpu(void **state)
+{
+	struct record_case *a = world_gemm(&w, "gpu0", "bf16", 8192, 700, 1395, 695, 0);
+	struct record_case *b = world_gemm(&w, "gpu0", "bf16", 8192, 700, 1395, 695, 0);
+
+	(void)state;
+	a->together = b->together = true;
+	a->step = b->step = 3;
+	b->skipped = true;
+	world_judge(&w);
+	assert_verdict(&w, a, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+}
+
 static void test_siblings__eight_ranks_on_one_gpu_are_shared(void **state)
 {
 	(void)state;
@@ -226,6 +240,7 @@ int main(void)
 		T(begin_eight, launches_of_healthy_gpus_differ_by_a_quarter),
 		T(begin_one, limits_go_by_what_is_compared),
 		T(begin_one, two_cases_on_one_gpu_at_once_are_shared),
+		T(begin_one, a_skipped_case_shares_no_gpu),
 		T(begin_one, eight_ranks_on_one_gpu_are_shared),
 		T(begin_one, the_leave_one_out_median_is_not_moved_by_the_outlier),
 #undef T

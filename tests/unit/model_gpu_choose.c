@@ -149,6 +149,24 @@ static void one_choice_serves_the_rows_below_it(void **state)
 	gpu_backend_release(&b.back);
 }
 
+/* The choice may be an algorithm that rounds partial sums. */
+static void whole_sums_need_a_choice_of_their_own(void **state)
+{
+	struct error err = {0};
+	struct choose_bed b;
+	struct gemm g;
+
+	(void)state;
+	skip_without_kernels();
+	open_bed(&b, false, false);
+	must(choose(&b, MOST, 10, &err), &err);
+	g = (struct gemm){.a = b.x, .b = b.w[1], .d = b.d, .trans_b = true, .alpha = 1};
+	assert_non_null(gemm_chosen(gpu_of(&b.back), &g));
+	g.whole_sums = true;
+	assert_null(gemm_chosen(gpu_of(&b.back), &g));
+	gpu_backend_release(&b.back);
+}
+
 static void are_close(const uint16_t before[MOST * OUT], const uint16_t after[MOST * OUT])
 {
 	for (int i = 0; i < MOST * OUT; i++)
@@ -371,6 +389,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_choice_serves_the_rows_below_it),
+		cmocka_unit_test(whole_sums_need_a_choice_of_their_own),
 		cmocka_unit_test(weights_in_bf16_may_take_own_kernels),
 		cmocka_unit_test(weights_in_e4m3_have_a_way_of_their_own),
 		cmocka_unit_test(a_candidate_that_does_not_run_is_not_chosen),

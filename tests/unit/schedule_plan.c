@@ -257,20 +257,6 @@ static struct schedule *open_tiles(int32_t count)
 	return s;
 }
 
-/* Steps until nothing waits for its prompt: `P` prompt rows, `D` decode rows, `B` both. */
-static void expect_kinds(struct schedule *s, const char *kinds)
-{
-	char made[64] = "";
-
-	for (size_t i = 0; i < strlen(kinds); i++) {
-		const struct schedule_plan *plan = schedule_plan(s, 0, 1);
-
-		made[i] = !plan->decodes ? 'P' : plan->decodes == plan->count ? 'D' : 'B';
-		bed_done(s, bed_results(plan), 0);
-	}
-	assert_string_equal(made, kinds);
-}
-
 static void submit_prompts(struct schedule *s, int32_t count, size_t length)
 {
 	for (int32_t i = 0; i < count; i++) {
@@ -280,44 +266,29 @@ static void submit_prompts(struct schedule *s, int32_t count, size_t length)
 	}
 }
 
-/* Decode rows that would need another tile wait for a prompt that ends in its tile. Then they come alone. */
-static void test_plan__a_prompt_goes_ahead_of_decode_rows(void **state)
+/* The next step has these decode rows and these rows of prompts. */
+static void expect_step(struct schedule *s, int32_t decodes, int32_t prompt_rows)
 {
-	struct schedule *s = open_tiles(5);
+	const struct schedule_plan *plan = schedule_plan(s, 0, 1);
+
+	assert_int_equal(plan->decodes, decodes);
+	assert_int_equal(plan->rows - plan->decodes, prompt_rows);
+	bed_done(s, bed_results(plan), 0);
+}
+
+/* All that is there exceeds a tile of 64 rows by at most an eighth, so that it shares a step. */
+static void test_plan__a_step_may_exceed_its_tile_by_an_eighth(void **state)
+{
+	struct schedule *s = open_tiles(8);
+	struct engine_request q = bed_request(50, 64, 300);
 
 	(void)state;
 	submit_prompts(s, 1, 64);
-	expect_kinds(s, "PDD");
-	schedule_free(&s);
-}
-
-/* The first prompts share tiles with the decode rows, until the rest fits into one tile. */
-static void test_plan__several_prompts_share_tiles_with_decode_rows(void **state)
-{
-	struct schedule *s = open_tiles(4);
-	struct engine_request q = bed_request(40, 48, 300), last = bed_request(41, 62, 300);
-
-	(void)state;
-	bed_submit(s, &q, 0);
-	bed_submit(s, &last, 0);
-	expect_kinds(s, "BPDD");
-	schedule_free(&s);
-}
-
-/* Decode rows do not wait twice in a row, even if the next prompt is there. */
-static void test_plan__decode_rows_wait_for_one_step(void **state)
-{
-	struct schedule *s = open_tiles(4);
-
-	(void)state;
-	submit_prompts(s, 1, 64);
-	expect_kinds(s, "P");
-	for (int32_t i = 0; i < 3; i++) {
-		struct engine_request q = bed_request(60 + i, 64, 1);
-
-		bed_submit(s, &q, 0);
-		expect_kinds(s, i ? "PD" : "DPD");
-	}
+	expect_step(s, 8, 64);
+	expect_step(s, 9, 0);
+	bed_submit(s, &q, 0); /* with nine decode rows 73 in all: whole pages that fit into the tile */
+	expect_step(s, 9, 48);
+	expect_step(s, 9, 16);
 	schedule_free(&s);
 }
 
@@ -327,39 +298,50 @@ static void test_plan__a_prompt_and_decode_rows_share_a_tile(void **state)
 
 	(void)state;
 	submit_prompts(s, 1, 56);
-	expect_kinds(s, "BDD");
+	expect_step(s, 8, 56);
+	expect_step(s, 9, 0);
 	schedule_free(&s);
 }
 
-static void test_plan__many_decode_rows_do_not_wait(void **state)
-{
-	struct schedule *s = open_tiles(6);
-
-	(void)state;
-	submit_prompts(s, 1, 64);
-	expect_kinds(s, "BBDD");
-	schedule_free(&s);
-}
-
-static void test_plan__very_few_decode_rows_do_not_wait(void **state)
-{
-	struct schedule *s = open_tiles(1);
-
-	(void)state;
-	submit_prompts(s, 1, 64);
-	expect_kinds(s, "BBDD");
-	schedule_free(&s);
-}
-
-/* Only the last piece of a long prompt goes ahead. */
-static void test_plan__a_long_prompt_goes_ahead_only_with_its_end(void **state)
+/* Full tiles come first. The rest of the prompts may exceed the last one. */
+static void test_plan__several_prompts_fill_tiles(void **state)
 {
 	struct schedule *s = open_tiles(4);
 
 	(void)state;
-	submit_prompts(s, 1, 3 * 48 + 62);
-	expect_kinds(s, "BBBPDD");
+	submit_prompts(s, 2, 64);
+	expect_step(s, 4, 48);
+	expect_step(s, 4, 48); /* the end of the first one, and two pages of the second one */
+	expect_step(s, 5, 32);
+	expect_step(s, 6, 0);
 	schedule_free(&s);
+}
+
+/* While more prompt rows wait than prefill_steps tiles, a step may take as long as budget_backlog_ns, and
+ * never less than budget_ns. */
+static void test_plan__a_backlog_allows_longer_steps(void **state)
+{
+	const double backlog_ns[] = {0, 1 * MS, 20 * MS, 20 * MS};
+	const int32_t rows[] = {304, 304, 304, 240}, expected[] = {32, 32, 112, 32};
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct schedule_options o = bed_options;
+		struct engine_request a = bed_request(1, 20, 50);
+		struct schedule *s;
+
+		o.rows_tile = 64;
+		o.prefill_steps = 4;
+		o.rows_most = 512;
+		o.budget_ns = 1 * MS + 40 * 10000;
+		o.budget_backlog_ns = backlog_ns[i];
+		s = bed_open(&o);
+		bed_submit(s, &a, 0);
+		bed_step(s, 0);
+		submit_prompts(s, 1, (size_t)rows[i]);
+		expect_step(s, 1, expected[i]);
+		schedule_free(&s);
+	}
 }
 
 /* Prompts have at least half a tile, however many rows decode. */
@@ -552,13 +534,10 @@ int main(void)
 		cmocka_unit_test(test_plan__prefill_advances_without_time),
 		cmocka_unit_test(test_plan__prompt_rows_fill_tiles),
 		cmocka_unit_test(test_plan__tiles_leave_room_for_the_least_piece),
-		cmocka_unit_test(test_plan__a_prompt_goes_ahead_of_decode_rows),
-		cmocka_unit_test(test_plan__several_prompts_share_tiles_with_decode_rows),
-		cmocka_unit_test(test_plan__decode_rows_wait_for_one_step),
+		cmocka_unit_test(test_plan__a_step_may_exceed_its_tile_by_an_eighth),
+		cmocka_unit_test(test_plan__several_prompts_fill_tiles),
 		cmocka_unit_test(test_plan__a_prompt_and_decode_rows_share_a_tile),
-		cmocka_unit_test(test_plan__many_decode_rows_do_not_wait),
-		cmocka_unit_test(test_plan__very_few_decode_rows_do_not_wait),
-		cmocka_unit_test(test_plan__a_long_prompt_goes_ahead_only_with_its_end),
+		cmocka_unit_test(test_plan__a_backlog_allows_longer_steps),
 		cmocka_unit_test(test_plan__decode_rows_leave_prompts_half_a_tile),
 		cmocka_unit_test(test_plan__a_text_computes_no_row_too_many),
 		cmocka_unit_test(test_plan__several_tokens_at_once_if_the_request_is_alone),

@@ -43,7 +43,7 @@ static struct world_options roomy(int32_t depth)
 	return world_small(400, 24, depth);
 }
 
-/* Steps whose rows decoding sequences and prompts share, or in which a prompt goes ahead. */
+/* Steps whose rows decoding sequences and prompts share. */
 static struct world_options tiles(int32_t depth)
 {
 	struct world_options o = world_small(100, 24, depth);
@@ -140,7 +140,6 @@ static const char *const found_by[WORLD_FAULTS] = {
 	[WORLD_FORGOTTEN] = "no request waits for ever",
 	[WORLD_OVER_BUDGET] = "a step keeps its budget",
 	[WORLD_THRASH] = "recomputation is bounded",
-	[WORLD_HELD] = "decode rows wait for one step",
 };
 
 static void test_simulation__finds_planted_defects(void **state)
@@ -157,11 +156,6 @@ static void test_simulation__finds_planted_defects(void **state)
 			o.check_every = 0; /* the world's own checks must find it */
 		if (fault == WORLD_OVER_BUDGET)
 			o.prompt_most = 600;
-		if (fault == WORLD_HELD) {
-			o.schedule.rows_tile = 96;
-			o.schedule.prefill_steps = 6;
-			o.requests = 100000;
-		}
 		if (world_run(&o, &r, &err) != STATUS_MISMATCH)
 			fail_msg("defect %d was not found", fault);
 		if (!strstr(err.text, found_by[fault]))

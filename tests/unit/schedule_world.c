@@ -60,7 +60,6 @@ struct world {
 	struct transcript transcripts[TRANSCRIPTS];
 	uint64_t idle; /* plans without entries in a row */
 	bool planted, quiet; /* quiet: nobody comes until everybody has gone */
-	int32_t held;	     /* steps in a row in which decode rows waited for prompts */
 };
 
 static uint64_t mix(uint64_t x)
@@ -345,19 +344,6 @@ static double rows_ns(const struct world *w, const struct schedule_entry *e, int
 	return ns;
 }
 
-/* A request could decode, but the plan leaves it out. */
-static bool leaves_out(const struct world *w, const struct schedule_plan *plan)
-{
-	for (int32_t i = 0; i < w->s->running; i++) {
-		const struct request *r = w->s->requests + w->s->order[i];
-
-		if (r->step != plan->step && !r->starved && !r->variable && !r->score_only && r->planned >= r->prompt &&
-		    r->planned == r->planned_known - 1 && r->planned_known < r->limit)
-			return true;
-	}
-	return false;
-}
-
 static enum status check_plan(struct world *w, const struct schedule_plan *plan, struct error *err)
 {
 	const struct schedule_options *o = &w->o->schedule;
@@ -393,10 +379,7 @@ static enum status check_plan(struct world *w, const struct schedule_plan *plan,
 	EXPECT(outputs == plan->outputs, "a plan's outputs");
 	EXPECT(rows <= o->rows_most && outputs <= o->logits_most, "a plan's limits");
 	EXPECT(ns < plan->predicted_ns * 1.0001 + 1 && ns > plan->predicted_ns * 0.9999 - 1, "predicted time");
-	w->held = leaves_out(w, plan) ? w->held + 1 : 0;
-	EXPECT(!w->held || !decodes, "all decode rows are planned, or none");
-	EXPECT(w->held <= (o->rows_tile ? 1 : 0), "decode rows wait for one step");
-	if (prefills && (decodes || w->held)) {
+	if (prefills && decodes) {
 		const struct schedule_entry *e = plan->entries + decodes;
 
 		allowed = decode_ns + rows_ns(w, e, e->rows < o->rows_least ? e->rows : o->rows_least) +
@@ -596,9 +579,6 @@ static void plant(struct world *w)
 	case WORLD_OVER_BUDGET:
 		s->options.budget_ns *= 8;
 		break;
-	case WORLD_HELD:
-		s->ahead = false;
-		return;
 	case WORLD_THRASH:
 		if (last)
 			request_preempt(s, s->order[s->running - 1], w->now);

@@ -24,7 +24,6 @@ enum world_fault {
 	WORLD_FORGOTTEN,	/* no request waits for ever */
 	WORLD_OVER_BUDGET,	/* a step with decode rows keeps its time */
 	WORLD_THRASH,		/* recomputation is bounded */
-	WORLD_HELD,		/* decode rows wait for one step */
 	WORLD_FAULTS
 };
 

@@ -177,7 +177,7 @@ static inline void machine_processes(const char *root)
 			    "pages_used", "50"));
 	machine_file(root, "runs/2026-11-28-serve/requests.jsonl", "{\"first_token_s\":9}\n");
 	machine_file(root, "runs/2026-11-27-quick/results.json",
-		     "{\"verdict\":\"warn\",\"run\":{\"suite\":\"quick\"}}\n");
+		     "{\"verdict\":\"warn\",\"run\":{\"Suite\":\"quick\"}}\n");
 	machine_file(root, "runs/2026-11-27-broken/results.json", "{\"verdict\":");
 }
 

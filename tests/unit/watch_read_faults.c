@@ -3,8 +3,10 @@
 #include "reader_bed.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include "core/process/process.h"
+#include "watch/read/gpu.h"
 #include "watch/read/reader.h"
 
 /* The first reader of GPUs hangs in a call. The others go on. The second one leaves that GPU out. */
@@ -113,6 +115,169 @@ static void test_a_lost_gpu_returns(void **state)
 	BED_WAIT(&b, bed_value(bed_gpu(&b, 0), CATALOGUE_GPU_POWER) == 69);
 	BED_WAIT(&b, bed_find(bed_state(&b), METRIC_SCOPE_PROCESS, "pid", "4242"));
 	bed_stop(&b);
+}
+
+/* Answers that NVML gives with success while it fails, and the row of each. */
+static const struct {
+	const char *lie;
+	enum metric_scope scope;
+	enum catalogue row;
+} lies[] = {
+	{"power=4294967295", METRIC_SCOPE_GPU, CATALOGUE_GPU_POWER},
+	{"power_limit=4294967295", METRIC_SCOPE_GPU, CATALOGUE_GPU_POWER_LIMIT},
+	{"temperature=10000", METRIC_SCOPE_GPU, CATALOGUE_GPU_TEMPERATURE},
+	{"memory_temperature=4294967295", METRIC_SCOPE_GPU, CATALOGUE_GPU_TEMPERATURE_MEMORY},
+	{"clock_sm=4294967295", METRIC_SCOPE_GPU, CATALOGUE_GPU_SM_CLOCK},
+	{"clock_max_sm=4294967295", METRIC_SCOPE_GPU, CATALOGUE_GPU_SM_CLOCK_MAX},
+	{"utilization=101", METRIC_SCOPE_GPU, CATALOGUE_GPU_UTILIZATION},
+	{"encoder=4294967295", METRIC_SCOPE_GPU, CATALOGUE_GPU_ENCODER},
+	{"decoder=250", METRIC_SCOPE_GPU, CATALOGUE_GPU_DECODER},
+	{"energy=18446744073709551615", METRIC_SCOPE_GPU, CATALOGUE_GPU_ENERGY},
+	{"memory_v2=18446744073709551615", METRIC_SCOPE_GPU, CATALOGUE_GPU_MEMORY},
+	{"violation_power=18446744073709551615", METRIC_SCOPE_GPU, CATALOGUE_GPU_LIMITED_POWER},
+	{"ecc_volatile_uncorrected=18446744073709551615", METRIC_SCOPE_GPU, CATALOGUE_GPU_ECC_UNCORRECTED},
+	{"ecc_volatile_corrected=4294967295", METRIC_SCOPE_GPU, CATALOGUE_GPU_ECC_CORRECTED},
+	{"remapped_rows=4294967295", METRIC_SCOPE_GPU, CATALOGUE_GPU_ROWS_CORRECTABLE},
+	{"reasons=18446744073709551615", METRIC_SCOPE_GPU, CATALOGUE_GPU_HELD_HW_THERMAL},
+	{"pcie_gen=4294967295", METRIC_SCOPE_GPU, CATALOGUE_GPU_PCIE_GENERATION},
+	{"pcie_width=17", METRIC_SCOPE_GPU, CATALOGUE_GPU_PCIE_WIDTH},
+	{"pcie_replays=4294967295", METRIC_SCOPE_GPU, CATALOGUE_GPU_PCIE_REPLAYS},
+	{"gpm_2=4294967295", METRIC_SCOPE_GPU, CATALOGUE_GPU_SM_ACTIVE},
+	{"gpm_5=nan", METRIC_SCOPE_GPU, CATALOGUE_GPU_TENSOR_ACTIVE},
+	{"gpm_10=101", METRIC_SCOPE_GPU, CATALOGUE_GPU_DRAM_ACTIVE},
+	{"gpm_20=1e12", METRIC_SCOPE_GPU, CATALOGUE_GPU_PCIE_TX},
+	{"error_crc=18446744073709551615", METRIC_SCOPE_GPU, CATALOGUE_GPU_NVLINK_CRC},
+	{"data_tx=18446744073709551615", METRIC_SCOPE_NVLINK, CATALOGUE_NVLINK_TX},
+	{"data_rx=4294967295", METRIC_SCOPE_NVLINK, CATALOGUE_NVLINK_RX},
+	{"nvlink_state=7", METRIC_SCOPE_NVLINK, CATALOGUE_NVLINK_UP},
+};
+enum { LIES = sizeof(lies) / sizeof(lies[0]) };
+
+static const struct watch_entity *lied_about(const struct bed *b, size_t i)
+{
+	return lies[i].scope == METRIC_SCOPE_GPU
+		       ? bed_gpu(b, 0)
+		       : bed_find(bed_state(b), lies[i].scope, "pci_bus_id", "0000:1b:00.0");
+}
+
+static size_t lies_that_are(const struct bed *b, bool present)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < LIES; i++) {
+		const struct watch_entity *e = lied_about(b, i);
+
+		n += e && (watch_get(e, lies[i].row) != NULL) == present;
+	}
+	return n;
+}
+
+static unsigned times(const struct text *lines, const char *words)
+{
+	unsigned n = 0;
+
+	for (const char *at = text_str(lines); (at = strstr(at, words)); at++)
+		n++;
+	return n;
+}
+
+/* Each value is absent with its reason, which is sent once per GPU. The other values go on, and all return.
+ */
+static void test_a_driver_that_lies(void **state)
+{
+	struct watch_recorder *recorder;
+	struct text said = {0}, lines = {0};
+	uint64_t rounds;
+	struct bed b;
+
+	machine_make(*state);
+	for (size_t i = 0; i < LIES; i++)
+		text_addf(&said, "%s%s", i ? "," : "", lies[i].lie);
+	setenv("FAKE_NVML_VALUE", text_str(&said), 1);
+	setenv("FAKE_NVML_AFTER", "2", 1);
+	setenv("FAKE_NVML_BEFORE", "6", 1);
+	bed_start(&b, *state, 0.1);
+	recorder = bed_record(&b);
+	BED_WAIT(&b, lies_that_are(&b, true) == LIES);
+	BED_WAIT(&b, lies_that_are(&b, false) == LIES);
+	for (size_t i = 0; i < LIES; i++) {
+		const char *why = watch_why(lied_about(&b, i), lies[i].row);
+
+		if (!why || !strstr(why, " answered an impossible number"))
+			fail_msg("%s: %s", lies[i].lie, why ? why : "no reason");
+	}
+	assert_string_equal(
+		watch_why(bed_gpu(&b, 0), CATALOGUE_GPU_POWER),
+		"nvmlDeviceGetPowerUsage answered an impossible number; possible are 0 to 20000 watts");
+	assert_true(bed_value(bed_gpu(&b, 0), CATALOGUE_GPU_UP) == 1);
+	assert_true(bed_value(bed_gpu(&b, 0), CATALOGUE_GPU_MEMORY_CLOCK) == 2619e6);
+	assert_true(bed_value(bed_gpu(&b, 0), CATALOGUE_GPU_MEMORY_UTILIZATION) == 0);
+	rounds = bed_state(&b)->readings;
+	BED_WAIT(&b, bed_state(&b)->readings > rounds + 20);
+	BED_WAIT(&b, lies_that_are(&b, true) == LIES);
+	assert_null(watch_why(bed_gpu(&b, 0), CATALOGUE_GPU_POWER));
+	bed_recorded(&b, recorder, &lines);
+	assert_int_equal(times(&lines, "nvmlDeviceGetPowerUsage answered"), 2); /* there are two GPUs */
+	text_release(&lines);
+	text_release(&said);
+	bed_stop(&b);
+}
+
+static void test_processes_that_cannot_be(void **state)
+{
+	json_t *file, *calls;
+	const char *why;
+	struct bed b;
+
+	machine_make(*state);
+	file = json_load_file(getenv("FAKE_NVML_FILE"), 0, NULL);
+	calls = json_object_get(json_array_get(json_object_get(file, "gpus"), 0), "calls");
+	assert_int_equal(json_object_set_new(calls, "compute_processes",
+					     json_pack("[i,[{s:i,s:I,s:i},{s:i,s:I},{s:I,s:I}]]", 0, "pid",
+						       4242, "memory", (json_int_t)1 << 60, "sm", 250, "pid",
+						       4243, "memory", (json_int_t)2 << 30, "pid",
+						       (json_int_t)4294967295, "memory", (json_int_t)1)),
+			 0);
+	assert_int_equal(json_dump_file(file, getenv("FAKE_NVML_FILE"), 0), 0);
+	json_decref(file);
+	bed_start(&b, *state, 0.1);
+	BED_WAIT(&b, bed_value(bed_find(bed_state(&b), METRIC_SCOPE_PROCESS, "pid", "4243"),
+			       CATALOGUE_PROCESS_MEMORY) == (double)(2ull << 30));
+	BED_WAIT(&b, (why = watch_why(bed_find(bed_state(&b), METRIC_SCOPE_PROCESS, "pid", "4242"),
+				      CATALOGUE_PROCESS_SM)) &&
+			     strstr(why, "answered an impossible number"));
+	why = watch_why(bed_find(bed_state(&b), METRIC_SCOPE_PROCESS, "pid", "4242"),
+			CATALOGUE_PROCESS_MEMORY);
+	assert_true(why && strstr(why, "answered an impossible number"));
+	assert_null(bed_find(bed_state(&b), METRIC_SCOPE_PROCESS, "pid", "4294967295"));
+	bed_stop(&b);
+}
+
+/* A row of NVML without limits would pass on every number. Those of a bit, those that the reader counts, and
+ * the number of an Xid are checked elsewhere. */
+static void test_each_reading_of_nvml_has_limits(void **state)
+{
+	struct gpu_reader *r = calloc(1, sizeof(*r));
+
+	(void)state;
+	assert_non_null(r);
+	gpu_limits_init(r->limits);
+	for (int c = 0; c < CATALOGUE_COUNT; c++) {
+		const struct catalogue_row *row = catalogue_row((enum catalogue)c);
+		bool nvml = row->scope == METRIC_SCOPE_GPU || row->scope == METRIC_SCOPE_GPU_INSTANCE ||
+			    row->scope == METRIC_SCOPE_NVLINK || row->scope == METRIC_SCOPE_PROCESS;
+
+		if (!nvml || !strcmp(row->unit, "bool") || strstr(row->name, "_sampled_") ||
+		    c == CATALOGUE_GPU_XID_LAST)
+			continue;
+		if (gpu_value_is_possible(r, (enum catalogue)c, 1e25) ||
+		    gpu_value_is_possible(r, (enum catalogue)c, -100) ||
+		    gpu_value_is_possible(r, (enum catalogue)c, 4294967295.0 * r->limits[c].raw))
+			fail_msg("%s has no limits", row->name);
+		if (!gpu_value_is_possible(r, (enum catalogue)c, fmax(1, r->limits[c].raw)))
+			fail_msg("%s cannot be one", row->name);
+	}
+	free(r);
 }
 
 /* Sends a signal to the reader of one source of this machine. */
@@ -270,6 +435,9 @@ int main(int argc, char **argv)
 		scratch_test(test_a_driver_that_crashes),
 		scratch_test(test_a_lost_gpu),
 		scratch_test(test_a_lost_gpu_returns),
+		scratch_test(test_a_driver_that_lies),
+		scratch_test(test_processes_that_cannot_be),
+		cmocka_unit_test(test_each_reading_of_nvml_has_limits),
 		scratch_test(test_a_source_that_does_not_answer),
 		scratch_test(test_no_nvml),
 		scratch_test(test_the_driver_is_not_loaded),

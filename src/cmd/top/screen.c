@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assay top on a terminal: draws when something has arrived, at a key, and once per interval. */
+/* assay top on a terminal: draws once for each round of readings, at a key, and at least about once a second.
+ */
 #include <string.h>
 #include "cmd/top/top.h"
 #include "core/clock.h"
 
+/* In the first seconds, sources and GPUs answer one by one. Later, one frame per round is enough. */
+#define FIRST_S 3.0
 #define TOGETHER_S 0.1
+/* A round may come a little early, and a frame without news waits a little for a late round. */
+#define EARLY 0.9
+#define LATE_S 0.15
 
 struct session {
 	const struct command_context *c;
@@ -14,7 +20,7 @@ struct session {
 	struct screen_view view;
 	int ending; /* the process that the question is about; -1: none */
 	bool left, told;
-	uint64_t drawn_ns, played_ns;
+	uint64_t began_ns, drawn_ns, news_ns, played_ns; /* news_ns: when the last round was drawn */
 };
 
 static void say(struct session *s, const struct error *err)
@@ -98,20 +104,36 @@ static bool play(struct session *s)
 	return true;
 }
 
-/* Milliseconds until the next frame: values that are not read any more grow older. */
-static unsigned until_next(const struct session *s)
+static double since(uint64_t t_ns)
 {
-	double passed = 1e-9 * (double)(clock_now_ns(clock_monotonic()) - s->drawn_ns);
-
-	return passed >= every(s) ? 0 : (unsigned)(1e3 * (every(s) - passed)) + 1;
+	return 1e-9 * (double)(clock_now_ns(clock_monotonic()) - t_ns);
 }
 
-/* Readings that arrive shortly after each other are drawn together. */
-static bool is_due(const struct session *s, bool news)
+/* Milliseconds until the next frame without news: values that are not read any more grow older. */
+static unsigned until_next(const struct session *s)
 {
-	double passed = 1e-9 * (double)(clock_now_ns(clock_monotonic()) - s->drawn_ns);
+	double passed = since(s->drawn_ns), limit = every(s) + (s->nodes.replay ? 0 : LATE_S);
 
-	return !until_next(s) || (news && passed >= TOGETHER_S);
+	return passed >= limit ? 0 : (unsigned)(1e3 * (limit - passed)) + 1;
+}
+
+/* `fresh` says that readings have just arrived, and `waiting` that some are not drawn yet. These are drawn
+ * with the next round, so that the frames stay in step with the rounds. */
+static bool is_due(const struct session *s, bool fresh, bool waiting)
+{
+	if (!until_next(s))
+		return true;
+	if (s->nodes.replay || since(s->began_ns) < FIRST_S)
+		return waiting && since(s->drawn_ns) >= TOGETHER_S;
+	return fresh && since(s->news_ns) >= EARLY * s->o->interval;
+}
+
+/* Milliseconds that may pass before something must be looked at. */
+static unsigned patience(const struct session *s, bool waiting)
+{
+	unsigned ms = until_next(s), soon = (unsigned)(1e3 * TOGETHER_S);
+
+	return waiting && ms > soon && (s->nodes.replay || since(s->began_ns) < FIRST_S) ? soon : ms;
 }
 
 static bool take_keys(struct session *s)
@@ -129,22 +151,27 @@ static bool take_keys(struct session *s)
 static enum status show(struct session *s, struct error *err)
 {
 	enum status st = draw(s, err);
-	bool news = false;
+	bool waiting = false;
 
+	s->began_ns = s->news_ns = s->drawn_ns;
 	while (!st && !*s->c->stop && !s->left) {
-		unsigned ms = until_next(s), soon = (unsigned)(1e3 * TOGETHER_S);
-		bool keys;
+		bool keys, fresh, due;
 
-		if (!top_terminal_wait(&s->terminal, s->nodes.fds, s->nodes.count,
-				       news && ms > soon ? soon : ms))
+		if (!top_terminal_wait(&s->terminal, s->nodes.fds, s->nodes.count, patience(s, waiting)))
 			break;
-		keys = take_keys(s);
-		news = top_nodes_poll(&s->nodes) || news;
-		news = play(s) || news;
-		if (!keys && !is_due(s, news))
+		fresh = top_nodes_poll(&s->nodes);
+		fresh = play(s) || fresh;
+		waiting = waiting || fresh;
+		due = is_due(s, fresh, waiting);
+		/* A change of size counts as a key. If its signal arrives elsewhere, the wait does not tell
+		 * it. */
+		keys = (s->terminal.typed || due) && take_keys(s);
+		if (!keys && !due)
 			continue;
 		st = draw(s, err);
-		news = false;
+		if (waiting)
+			s->news_ns = s->drawn_ns;
+		waiting = false;
 	}
 	return st;
 }

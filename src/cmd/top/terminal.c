@@ -143,8 +143,10 @@ bool top_terminal_wait(struct top_terminal *t, struct pollfd *feeds, size_t coun
 {
 	feeds[count] = (struct pollfd){.fd = STDIN_FILENO, .events = POLLIN};
 	feeds[count + 1] = (struct pollfd){.fd = t->told, .events = POLLIN};
+	t->typed = true;
 	if (poll(feeds, (nfds_t)count + 2, (int)ms) < 0)
 		return errno == EINTR;
+	t->typed = feeds[count].revents;
 	take_told(t);
 	return !(feeds[count].revents & (POLLERR | POLLHUP | POLLNVAL));
 }

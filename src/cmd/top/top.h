@@ -27,6 +27,7 @@ struct top_terminal {
 	const struct screen_module *module; /* NULL: not open */
 	struct screen screen;
 	enum screen_depth depth;
+	bool typed;		 /* a key may wait, or the size may have changed */
 	int told;		 /* reads stderr of this program and its children while the screen is open */
 	int stderr_before;	 /* where stderr went */
 	char last[TOP_TOLD_MAX]; /* the end of it */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/train/hang.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "cmd/train/train.h"
@@ -8,11 +9,17 @@
 #include "journal/field.h"
 #include "team/links/flight.h"
 
+static json_t *named_json(const struct team_flight_named *c)
+{
+	return json_pack("{s:i, s:i, s:I, s:i}", "kind", (int)c->kind, "stream", (int)c->stream, "bytes",
+			 (json_int_t)c->bytes, "layer", (int)c->layer);
+}
+
 static json_t *count_json(const struct team_flight_state *f)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:i, s:i, s:f}", "asked", (json_int_t)f->asked, "begun",
-			 (json_int_t)f->begun, "ended", (json_int_t)f->ended, "bytes", (json_int_t)f->bytes,
-			 "kind", (int)f->kind, "layer", (int)f->layer, "since_s", f->since_s);
+	return json_pack("{s:I, s:I, s:I, s:b, s:o, s:o, s:f}", "asked", (json_int_t)f->asked, "begun",
+			 (json_int_t)f->begun, "ended", (json_int_t)f->ended, "by_device", f->by_device,
+			 "last", named_json(&f->last), "at", named_json(&f->at), "since_s", f->since_s);
 }
 
 void train_hang_record(const struct training *t, json_t *out)
@@ -44,23 +51,33 @@ static void flights_release(struct flights *f)
 	free(f->known);
 }
 
+static bool named_of(struct team_flight_named *c, const json_t *j)
+{
+	const json_int_t kind = json_integer_value(json_object_get(j, "kind")),
+			 stream = json_integer_value(json_object_get(j, "stream"));
+
+	if (!json_is_object(j) || kind < 0 || kind >= TEAM_FLIGHT_COUNT || stream < 0 ||
+	    stream >= TEAM_FLIGHT_STREAM_COUNT)
+		return false;
+	*c = (struct team_flight_named){.kind = (enum team_flight_kind)kind,
+					.stream = (enum team_flight_stream)stream,
+					.bytes = (uint64_t)json_integer_value(json_object_get(j, "bytes")),
+					.layer = (int32_t)json_integer_value(json_object_get(j, "layer"))};
+	return true;
+}
+
 static bool count_of(struct team_flight_state *f, const json_t *flight, const char *of)
 {
 	const json_t *j = json_object_get(flight, of);
-	const json_int_t kind = json_integer_value(json_object_get(j, "kind"));
 
 	*f = (struct team_flight_state){.asked = (uint64_t)json_integer_value(json_object_get(j, "asked")),
 					.begun = (uint64_t)json_integer_value(json_object_get(j, "begun")),
 					.ended = (uint64_t)json_integer_value(json_object_get(j, "ended")),
-					.bytes = (uint64_t)json_integer_value(json_object_get(j, "bytes")),
-					.layer = (int32_t)json_integer_value(json_object_get(j, "layer")),
+					.by_device = json_is_true(json_object_get(j, "by_device")),
 					.since_s = json_number_value(json_object_get(j, "since_s")),
 					.given_s = json_number_value(json_object_get(flight, "given_s")),
 					.worked_s = json_number_value(json_object_get(flight, "worked_s"))};
-	if (!json_is_object(j) || kind < 0 || kind >= TEAM_FLIGHT_COUNT)
-		return false;
-	f->kind = (enum team_flight_kind)kind;
-	return true;
+	return named_of(&f->last, json_object_get(j, "last")) && named_of(&f->at, json_object_get(j, "at"));
 }
 
 /* False: no memory. */
@@ -78,17 +95,36 @@ static bool flights_of(struct flights *f, const json_t *all, unsigned size)
 	return true;
 }
 
-static void name_collective(char out[160], const struct team_flight_state *f, bool within)
+/* "collective 1204 (all-reduce of the gradient, 53248 bytes, on the communication stream)" */
+static void name_collective(char out[224], uint64_t number, const struct team_flight_named *c, bool within)
 {
+	const char *copy = within ? " within its copy of the model" : "",
+		   *stream = team_flight_stream_text(c->stream);
 	char layer[48] = "";
 
-	if ((f->kind == TEAM_FLIGHT_ALL_REDUCE || f->kind == TEAM_FLIGHT_REDUCE_SCATTER ||
-	     f->kind == TEAM_FLIGHT_ALL_GATHER) &&
-	    f->layer >= 0)
-		snprintf(layer, sizeof(layer), ", layer %d and above", (int)f->layer);
-	snprintf(out, 160, "collective %llu (%s%s%s, %llu bytes)", (unsigned long long)f->asked,
-		 team_flight_text(f->kind), layer, within ? " within its copy of the model" : "",
-		 (unsigned long long)f->bytes);
+	if ((c->kind == TEAM_FLIGHT_ALL_REDUCE || c->kind == TEAM_FLIGHT_REDUCE_SCATTER ||
+	     c->kind == TEAM_FLIGHT_ALL_GATHER) &&
+	    c->layer >= 0)
+		snprintf(layer, sizeof(layer), ", layer %d and above", (int)c->layer);
+	if (c->kind == TEAM_FLIGHT_NONE)
+		snprintf(out, 224, "collective %llu%s", (unsigned long long)number, copy);
+	else
+		snprintf(out, 224, "collective %llu (%s%s%s, %llu bytes%s%s)", (unsigned long long)number,
+			 team_flight_text(c->kind), layer, copy, (unsigned long long)c->bytes,
+			 *stream ? ", on the " : "", stream);
+}
+
+/* What the records of ranks from `from` on say of a collective. */
+static struct team_flight_named named_in(const struct team_flight_state *f, const bool *known, unsigned from,
+					 unsigned count, uint64_t number)
+{
+	for (unsigned r = from; r < from + count; r++) {
+		if (known[r] && f[r].begun == number && f[r].at.kind != TEAM_FLIGHT_NONE)
+			return f[r].at;
+		if (known[r] && f[r].asked == number)
+			return f[r].last;
+	}
+	return (struct team_flight_named){0};
 }
 
 static const char *node_of(const struct training *t, unsigned rank)
@@ -123,7 +159,9 @@ static void name_place(char *out, size_t size, const struct training *t, const j
 	const bool stopped = *word_of(all, rank, "state") == 'T';
 	char work[96] = "";
 
-	if (f->worked_s >= 0 && (f->given_s < 0 || f->given_s >= f->worked_s))
+	if (f->by_device && team_flight_before(f))
+		snprintf(work, sizeof(work), "its last kernel has not ended for %.0f s; ", f->since_s);
+	else if (f->worked_s >= 0 && (f->given_s < 0 || f->given_s >= f->worked_s))
 		snprintf(work, sizeof(work), "its last %s ended %.0f s ago; ", gpu ? "kernel" : "computation",
 			 f->worked_s);
 	else if (f->given_s >= 0)
@@ -133,13 +171,14 @@ static void name_place(char *out, size_t size, const struct training *t, const j
 		 *place ? place : "is in an unknown state");
 }
 
-/* The rank of `count` ranks from `from` on that has asked for the most collectives, but not `behind`. */
+/* The rank of `count` ranks from `from` on that has got furthest, but not `behind`. */
 static unsigned first_of(const struct team_flight_state *f, unsigned from, unsigned count, unsigned behind)
 {
 	unsigned first = from + (behind == from);
 
 	for (unsigned r = from; r < from + count; r++)
-		if (r != behind && f[r].asked > f[first].asked)
+		if (r != behind && (f[r].begun > f[first].begun ||
+				    (f[r].begun == f[first].begun && f[r].asked > f[first].asked)))
 			first = r;
 	return first;
 }
@@ -149,18 +188,15 @@ static void explain_behind(struct training *t, const json_t *all, const struct f
 			   struct team_flight_found found, unsigned tensor)
 {
 	const struct team_flight_state *f = found.within ? flights->copy : flights->all;
-	const unsigned behind = (unsigned)found.rank, copy = behind / tensor * tensor;
-	const unsigned first =
-		found.within ? first_of(f, copy, tensor, behind) : first_of(f, 0, flights->size, behind);
-	const uint64_t next = f[behind].asked > f[behind].begun ? f[behind].asked : f[behind].asked + 1;
-	char what[160], who[128], place[360], others[96] = "";
+	const unsigned behind = (unsigned)found.rank, copy = behind / tensor * tensor,
+		       from = found.within ? copy : 0, count = found.within ? tensor : flights->size,
+		       first = first_of(f, from, count, behind);
+	const uint64_t next = f[behind].begun + 1;
+	const struct team_flight_named named = named_in(f, flights->known, from, count, next);
+	char what[224], who[128], place[360], others[96] = "";
 	struct text out = {0};
 
-	if (f[first].asked == next)
-		name_collective(what, &f[first], found.within);
-	else
-		snprintf(what, sizeof(what), "collective %llu%s", (unsigned long long)next,
-			 found.within ? " within its copy of the model" : "");
+	name_collective(what, next, &named, found.within);
 	name_rank(who, t, behind);
 	name_place(place, sizeof(place), t, all, behind, &f[behind]);
 	if (found.shared)
@@ -173,11 +209,63 @@ static void explain_behind(struct training *t, const json_t *all, const struct f
 	text_release(&out);
 }
 
+/* The ranks from `from` on are all inside of one collective. *since_s: for how long. */
+static bool all_inside(const struct team_flight_state *f, const bool *known, unsigned from, unsigned count,
+		       double *since_s)
+{
+	*since_s = INFINITY;
+	for (unsigned r = from; r < from + count; r++) {
+		if (!known[r] || !team_flight_inside(&f[r]) || f[r].begun != f[from].begun)
+			return false;
+		*since_s = fmin(*since_s, f[r].since_s);
+	}
+	return true;
+}
+
+/* No rank is named: the records show that none is behind, or do not show which. */
+static void explain_nobody(struct training *t, const struct flights *flights, unsigned tensor)
+{
+	const bool gpu = control_shape(t->ranks.team.control)->rank[0].gpu_count != 0;
+	const struct team_flight_state *f = flights->all;
+	unsigned from = 0, count = flights->size;
+	bool within = false, inside;
+	char what[224], who[64] = "all ranks";
+	double since_s;
+
+	inside = all_inside(f, flights->known, 0, count, &since_s);
+	for (unsigned r = 0; !inside && tensor > 1 && r < flights->size; r += tensor) {
+		inside = within = all_inside(flights->copy, flights->known, r, tensor, &since_s);
+		from = r;
+	}
+	if (within) {
+		f = flights->copy;
+		count = tensor;
+		snprintf(who, sizeof(who), "ranks %u to %u", from, from + tensor - 1);
+	}
+	if (!inside) {
+		text_copy(t->end.text, sizeof(t->end.text),
+			  "training hangs, and the flight records show no rank that is behind the others");
+		return;
+	}
+	const struct team_flight_named named = named_in(f, flights->known, from, count, f[from].begun);
+
+	name_collective(what, f[from].begun, &named, within);
+	if (gpu && !f[from].by_device)
+		snprintf(t->end.text, sizeof(t->end.text),
+			 "training hangs: %s have enqueued %s, and this driver does not tell which GPU has "
+			 "not reached it",
+			 who, what);
+	else
+		snprintf(t->end.text, sizeof(t->end.text),
+			 "%s have been in %s for %.0f s: no rank is behind, so %s", who, what, since_s,
+			 gpu ? "a link or NCCL hangs" : "the network or MPI hangs");
+}
+
 static void explain_stopped(struct training *t, const struct flights *f, unsigned stopped)
 {
-	char what[160];
+	char what[224];
 
-	name_collective(what, &f->all[stopped], false);
+	name_collective(what, f->all[stopped].asked, &f->all[stopped].last, false);
 	snprintf(t->end.text, sizeof(t->end.text),
 		 "rank %u on %.40s is stopped (SIGSTOP) in %s, in which the others wait", stopped,
 		 node_of(t, stopped), what);
@@ -185,12 +273,22 @@ static void explain_stopped(struct training *t, const struct flights *f, unsigne
 
 static void explain_difference(struct training *t, const struct flights *f, unsigned a, unsigned b)
 {
-	char what[160], other[160];
+	char what[224], other[224];
 
-	name_collective(what, &f->all[a], false);
-	name_collective(other, &f->all[b], false);
+	name_collective(what, f->all[a].asked, &f->all[a].last, false);
+	name_collective(other, f->all[b].asked, &f->all[b].last, false);
 	snprintf(t->end.text, sizeof(t->end.text), "ranks %u and %u entered different collectives: %s and %s",
 		 a, b, what, other);
+}
+
+/* Whether any rank recorded a collective. */
+static bool is_recorded(const struct flights *f)
+{
+	bool recorded = false;
+
+	for (unsigned r = 0; r < f->size; r++)
+		recorded |= f->known[r] && (f->all[r].asked || f->copy[r].asked);
+	return recorded;
 }
 
 /* The last rank whose process is stopped, if it has a record; -1. */
@@ -222,7 +320,7 @@ bool train_hang_explain(struct training *t, const json_t *all)
 	stopped = stopped_of(&f, all);
 	found = team_flight_behind_copies(f.all, f.copy, f.known, size, tensor);
 	/* others may be as far, and wait for it in their last collective */
-	if (found.rank >= 0 && stopped >= 0 && f.all[stopped].asked == f.all[found.rank].asked)
+	if (found.rank >= 0 && stopped >= 0 && f.all[stopped].begun == f.all[found.rank].begun)
 		found = (struct team_flight_found){.rank = stopped,
 						   .within = found.within && stopped == found.rank};
 	if (found.rank >= 0)
@@ -231,6 +329,8 @@ bool train_hang_explain(struct training *t, const json_t *all)
 		explain_difference(t, &f, a, b);
 	else if (stopped >= 0)
 		explain_stopped(t, &f, (unsigned)stopped);
+	else if (is_recorded(&f))
+		explain_nobody(t, &f, tensor);
 	else
 		explained = false;
 	flights_release(&f);

@@ -9,7 +9,7 @@ struct training;
 
 /* Adds the flight record of this rank, and what its host thread did when the hang was found, to `out`. */
 void train_hang_record(const struct training *t, json_t *out);
-/* Explains a hang by the records of all ranks, in t->end.text: who is behind, or who asked for another
- * collective. False: the records do not show it. */
+/* Explains a hang by the records of all ranks, in t->end.text: who is behind, who asked for another
+ * collective, or that nobody is behind. False: no rank recorded a collective. */
 bool train_hang_explain(struct training *t, const json_t *all);
 #endif

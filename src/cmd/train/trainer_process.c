@@ -6,6 +6,7 @@
 #include "cmd/info/info.h"
 #include "cmd/shared/show.h"
 #include "cmd/train/train.h"
+#include "team/links/flight.h"
 #include "train/run/fields.h"
 #include "train/run/inputs.h"
 
@@ -279,6 +280,7 @@ enum status train_follow(struct training *t, struct error *err)
 		heed_home(t);
 		pass_on_stop(t);
 		train_watch_facts(t);
+		team_flight_note(t->ranks.board, clock_now_ns(clock_monotonic()));
 		if (state == LINES_MORE)
 			end_hung(t);
 	}

@@ -2,10 +2,8 @@
 /* A step: pages for all running requests in their order, then admissions, then rows. */
 #include "engine/schedule/state.h"
 
-/* A prompt goes ahead of decode rows if these are at least and at most this part of a tile. */
-enum { AHEAD_LEAST_SHARE = 28, AHEAD_MOST_SHARE = 12 };
-
-enum rows_kind { ROWS_BOTH, ROWS_PROMPT, ROWS_DECODE };
+/* All rows that there are share one step if they exceed a tile by this part of it at most. */
+enum { EXCESS_SHARE = 8 };
 
 /* Positions that can be planned now. The last token of a text needs no keys and values. */
 static int32_t rows_left(const struct request *r)
@@ -227,7 +225,9 @@ static struct work work_of(const struct schedule *s)
 	return w;
 }
 
-/* Rows of a step with `decode_rows` and prompts: whole tiles, of which prompts have at least a half. */
+/* Rows of a step with `decode_rows` and prompts. All rows share the step if they hardly exceed a tile. Else
+ * it has whole tiles, and prompts have at least half of one. docs/explanation/design/engine.md, "Scheduler".
+ */
 static int32_t rows_shared(const struct schedule *s, const struct work *w, int32_t decode_rows)
 {
 	const int32_t tile = s->options.rows_tile;
@@ -236,28 +236,9 @@ static int32_t rows_shared(const struct schedule *s, const struct work *w, int32
 	int64_t rows = (w->prompt_rows + s->options.prefill_steps - 1) / s->options.prefill_steps;
 
 	rows = ((rows < needed ? needed : rows) + tile - 1) / tile * tile;
+	if (w->prompt_rows + decode_rows <= tile + tile / EXCESS_SHARE)
+		rows = w->prompt_rows + decode_rows;
 	return rows < s->options.rows_most ? (int32_t)rows : s->options.rows_most;
-}
-
-/* All that is left of prompts fits into a tile, but not together with the rows of the requests that decode.
- */
-static bool prompt_goes_ahead(const struct schedule *s, const struct work *w)
-{
-	const int32_t tile = s->options.rows_tile;
-
-	return w->prompt_rows <= tile && w->prompt_rows + w->decode_rows > tile &&
-	       w->decode_rows >= tile / AHEAD_LEAST_SHARE && w->decode_rows <= tile / AHEAD_MOST_SHARE;
-}
-
-/* Chooses between prompt rows, decode rows and both, if there are both. docs/explanation/design/engine.md,
- * "Scheduler", says why. */
-static enum rows_kind choose_kind(struct schedule *s, const struct work *w)
-{
-	const bool both = s->options.rows_tile && w->decode_rows && w->prompt_rows;
-	const bool was_ahead = s->ahead;
-
-	s->ahead = both && !was_ahead && prompt_goes_ahead(s, w);
-	return s->ahead ? ROWS_PROMPT : both && was_ahead ? ROWS_DECODE : ROWS_BOTH;
 }
 
 static void add_decode_rows(struct schedule *s, struct schedule_plan *plan, int32_t at_once)
@@ -291,16 +272,15 @@ static void add_prompt_rows(struct schedule *s, struct schedule_plan *plan, doub
 static void fill(struct schedule *s, struct schedule_plan *plan, int32_t at_once)
 {
 	const struct work w = work_of(s);
-	const enum rows_kind kind = choose_kind(s, &w);
-	int32_t rows_most = s->options.rows_most;
+	const struct schedule_options *o = &s->options;
+	const bool tiles = w.decode_rows && o->rows_tile;
+	double budget = w.decode_rows ? o->budget_ns : o->budget_idle_ns;
 
-	if (kind != ROWS_PROMPT)
-		add_decode_rows(s, plan, at_once);
-	if (kind == ROWS_DECODE)
-		return;
-	if (w.decode_rows && s->options.rows_tile)
-		rows_most = rows_shared(s, &w, plan->rows);
-	add_prompt_rows(s, plan, w.decode_rows ? s->options.budget_ns : s->options.budget_idle_ns, rows_most);
+	if (tiles && o->budget_backlog_ns > budget &&
+	    w.prompt_rows > (int64_t)o->prefill_steps * o->rows_tile)
+		budget = o->budget_backlog_ns;
+	add_decode_rows(s, plan, at_once);
+	add_prompt_rows(s, plan, budget, tiles ? rows_shared(s, &w, plan->rows) : o->rows_most);
 }
 
 const struct schedule_plan *schedule_plan(struct schedule *s, uint64_t now, int32_t at_once)

@@ -66,6 +66,8 @@ static enum status check_options(const struct schedule_options *o, struct error 
 		st = check_cost("budget_ns", o->budget_ns, err);
 	if (!st)
 		st = check_cost("budget_idle_ns", o->budget_idle_ns, err);
+	if (!st)
+		st = check_cost("budget_backlog_ns", o->budget_backlog_ns, err);
 	return st;
 }
 

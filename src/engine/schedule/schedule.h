@@ -61,14 +61,15 @@ struct schedule_options {
 	/* Predicted time that a step may take while some request decodes, and while none does. Decode rows
 	 * are planned even if they alone take longer, and so are `rows_least` prefill rows. */
 	double budget_ns, budget_idle_ns;
+	/* Takes the place of budget_ns if it is larger, while running requests lack more than `prefill_steps`
+	 * tiles of prompt rows. Longer steps then answer more requests per second. */
+	double budget_backlog_ns;
 	/* Rows of a step with prompts beside decoding requests. Long steps keep these requests waiting. So a
 	 * step has one `prefill_steps`-th of the prompt rows that running requests still lack, at least
 	 * rows_least, rounded up to a multiple of `rows_tile`. The decode rows count as well, but prompts
 	 * have at least half a tile.
-	 * If all that is left of prompts fits into a tile, but not together with the decode rows, the prompts
-	 * have a step of their own, and the next step has only decode rows. So first tokens come earlier.
-	 * This happens only if the decode rows are 1/28 to 1/12 of a tile. rows_tile 0: budget_ns is the
-	 * only limit. */
+	 * Decode rows and the rest of all prompts share one step if they exceed a tile by at most an eighth.
+	 * rows_tile 0: budget_ns is the only limit. */
 	int32_t rows_tile, prefill_steps;
 	int32_t rows_least; /* prefill rows that every step with prefill work plans, and the shortest piece of
 			     * a prompt that is cut; 1 .. rows_most. 0: page_tokens */

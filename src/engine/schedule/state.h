@@ -123,7 +123,6 @@ struct schedule {
 	struct schedule_entry *entries; /* [plans_most, places] */
 	int32_t in_flight;
 	uint64_t step, done; /* the last planned; the last done */
-	bool ahead; /* a prompt was computed ahead of decode rows in the last step that was planned */
 
 	uint32_t event_first, event_last;
 	struct schedule_facts facts;

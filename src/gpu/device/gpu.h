@@ -72,6 +72,8 @@ enum status gpu_stream_copy_from(struct gpu_stream *s, void *to, gpu_ptr from, u
 				 struct error *err);
 /* Later work on `s` waits for `e`, which may have been recorded on another stream. */
 enum status gpu_stream_after(struct gpu_stream *s, const struct gpu_event *e, struct error *err);
+/* Writes one word when all earlier work of the stream has ended. UNSUPPORTED: this driver cannot do it. */
+enum status gpu_stream_write32(struct gpu_stream *s, gpu_ptr to, uint32_t value, struct error *err);
 enum status gpu_stream_fill32(struct gpu_stream *s, gpu_ptr to, uint32_t value, uint64_t words,
 			      struct error *err);
 

@@ -67,6 +67,14 @@ enum status gpu_stream_fill32(struct gpu_stream *s, gpu_ptr to, uint32_t value, 
 	return CUDA_CALL(&s->device->cu, err, set32_async, to, value, words, s->raw);
 }
 
+enum status gpu_stream_write32(struct gpu_stream *s, gpu_ptr to, uint32_t value, struct error *err)
+{
+	if (!s->device->cu.stream_write)
+		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_DRIVER_OLD,
+				       "this driver has no cuStreamWriteValue32_v2");
+	return CUDA_CALL(&s->device->cu, err, stream_write, s->raw, to, value, 0);
+}
+
 static enum status create_event(struct gpu_device *d, struct gpu_event **out, unsigned flags,
 				struct error *err)
 {

@@ -71,15 +71,6 @@ enum catalogue catalogue_first(enum metric_scope s)
 	return (enum catalogue)c;
 }
 
-unsigned catalogue_index(enum catalogue c)
-{
-	unsigned index = 0;
-
-	while (index < (unsigned)c && rows[(unsigned)c - index - 1].scope == rows[c].scope)
-		index++;
-	return index;
-}
-
 unsigned catalogue_scope_rows(enum metric_scope s)
 {
 	unsigned count = 0;

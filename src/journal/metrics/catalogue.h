@@ -221,8 +221,7 @@ const struct catalogue_row *catalogue_row(enum catalogue c);
 enum catalogue catalogue_find_full(const char *full);
 /* Appends a row's name in a stream. */
 void catalogue_add_full(struct text *out, enum catalogue c);
-/* Position of a row among those of its scope, and their number. */
-unsigned catalogue_index(enum catalogue c);
+/* The number of a scope's rows. */
 unsigned catalogue_scope_rows(enum metric_scope s);
 /* The first row of a scope. */
 enum catalogue catalogue_first(enum metric_scope s);

@@ -78,7 +78,7 @@ static void shared(struct judgement *out, const struct subject *s)
 		const json_t *gpus = other->plan ? json_object_get(other->plan, "gpus") : NULL;
 		const char *pci = json_string_value(json_array_get(gpus, 0));
 
-		if (other == s->c || other->step != s->c->step ||
+		if (other == s->c || other->skipped || other->step != s->c->step ||
 		    (s->c->lockstep && strcmp(other->key, s->c->key)) || json_array_size(gpus) != 1)
 			continue;
 		if (pci && !strcmp(pci, s->gpu->pci))

@@ -58,6 +58,9 @@ struct gemm {
 	/* Operands that are not E4M3 are quantized to E4M3 first, with a scale per 128 elements along k. With
 	 * b in E4M3 with scales of blocks, a is always quantized. */
 	bool fp8;
+	/* c is much smaller than the product, and all of it must count on average. So partial sums are not
+	 * rounded to d's type (docs/explanation/design/training.md, "Rounding"). c must not be d. */
+	bool whole_sums;
 	/* Counts the scales of these operands that are not finite, because a number is not (I32, device
 	 * memory). NULL: not counted. */
 	int32_t *overflows;

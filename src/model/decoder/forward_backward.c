@@ -143,36 +143,43 @@ static int32_t *counter(const struct linear *l, bool gradients)
 	return l->overflows ? l->overflows + gradients : NULL;
 }
 
-/* Lets the norms and SwiGLU quantize their results. A tile of SwiGLU's gradient must not have parts of gate
- * and of up. */
-static enum status place_fp8_copies(const struct pass *p, struct error *err)
+/* The place that all copies in E4M3 share. It comes before h, whose memory other matrices use. */
+static enum status place_fp8_room(const struct pass *p, struct mat *room, struct mat *scales,
+				  struct error *err)
 {
 	const struct shape *s = &p->model->shape;
 	const int64_t rows = p->batch->tokens, most = s->hidden > 2 * s->ffn ? s->hidden : 2 * s->ffn;
-	struct mat room = {.rows = rows, .cols = most, .dtype = DTYPE_E4M3};
-	struct mat scales = {.rows = rows, .cols = fp8_tiles(most), .dtype = DTYPE_F32};
 	enum status st;
 
+	*room = (struct mat){.rows = rows, .cols = most, .dtype = DTYPE_E4M3};
+	*scales = (struct mat){.rows = rows, .cols = fp8_tiles(most), .dtype = DTYPE_F32};
 	if (!p->model->fp8 || p->back->kind != BACKEND_GPU)
 		return STATUS_OK;
-	st = arena_mat(p->back->arena, MEM_SCRATCH, &room, "inputs of GEMMs in FP8", err);
-	if (!st)
-		st = arena_mat(p->back->arena, MEM_SCRATCH, &scales, "scales of these inputs", err);
-	for (int64_t i = 0; !st && i < s->layers; i++) {
+	st = arena_mat(p->back->arena, MEM_SCRATCH, room, "inputs of GEMMs in FP8", err);
+	return st ? st : arena_mat(p->back->arena, MEM_SCRATCH, scales, "scales of these inputs", err);
+}
+
+/* Lets the norms and SwiGLU quantize their results. A tile of SwiGLU's gradient must not have parts of gate
+ * and of up. */
+static void share_fp8_room(const struct pass *p, const struct mat *room, const struct mat *scales)
+{
+	const struct shape *s = &p->model->shape;
+
+	if (!p->model->fp8 || p->back->kind != BACKEND_GPU)
+		return;
+	for (int64_t i = 0; i < s->layers; i++) {
 		const struct layer *l = &p->model->layer[i];
 		struct layer_saved *saved = &p->saved->layer[i];
 		struct layer_fp8 *copy = &p->saved->fp8[i];
 
 		if (!l->qkv.is_fp8) /* all linear layers of a layer are, or none */
 			continue;
-		share_fp8(&saved->n1, &copy->n1, &room, &scales, counter(&l->qkv, false));
-		share_fp8(&saved->n2, &copy->n2, &room, &scales, counter(&l->gate_up, false));
-		share_fp8(&saved->h, &copy->h, &room, &scales, counter(&l->down, false));
+		share_fp8(&saved->n1, &copy->n1, room, scales, counter(&l->qkv, false));
+		share_fp8(&saved->n2, &copy->n2, room, scales, counter(&l->gate_up, false));
+		share_fp8(&saved->h, &copy->h, room, scales, counter(&l->down, false));
 		if (s->ffn % FP8_TILE == 0)
-			share_fp8(&saved->gate_up, &copy->gate_up, &room, &scales,
-				  counter(&l->gate_up, true));
+			share_fp8(&saved->gate_up, &copy->gate_up, room, scales, counter(&l->gate_up, true));
 	}
-	return st;
 }
 
 static struct linear_run linear_run_of(const struct pass *p)
@@ -266,10 +273,12 @@ static enum status place_kept(const struct pass *p, const struct field field[SAV
 
 static enum status place_shared(const struct pass *p, const struct field *f, struct error *err)
 {
+	const struct arena_mark before = arena_mark(p->back->arena);
 	enum status st = STATUS_OK;
 
 	for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++)
 		st = place_field(p, f, false, layer, err);
+	p->saved->to_gate_up = f->at == offsetof(struct layer_saved, h) ? before : arena_mark(p->back->arena);
 	return st;
 }
 
@@ -336,6 +345,7 @@ static enum status place_saved(const struct pass *p, struct error *err)
 	struct field field[SAVED_FIELDS];
 	struct saved *saved = p->saved;
 	const int64_t layers = p->model->shape.layers;
+	struct mat room, scales;
 	enum status st = STATUS_OK;
 
 	fields_of(p->model, saved->mode, field);
@@ -346,8 +356,10 @@ static enum status place_saved(const struct pass *p, struct error *err)
 		st = place_ends(p, err);
 	saved->shared = arena_mark(p->back->arena);
 	saved->lent.embedding = saved->shared.used + embedding_room(p);
+	if (!st)
+		st = place_fp8_room(p, &room, &scales, err);
 	for (int of_mlp = 0; of_mlp < 2; of_mlp++) {
-		saved->mlp = arena_mark(p->back->arena);
+		saved->mlp = saved->to_gate_up = arena_mark(p->back->arena);
 		for (int i = 0; !st && i < SAVED_FIELDS; i++)
 			if (!is_kept(p, &field[i]) && is_of_mlp(&field[i]) == of_mlp)
 				st = place_shared(p, &field[i], err);
@@ -355,7 +367,7 @@ static enum status place_saved(const struct pass *p, struct error *err)
 	for (int64_t layer = 0; !st && layer < layers; layer++)
 		place_tails(p->model, &saved->layer[layer]);
 	if (!st)
-		st = place_fp8_copies(p, err);
+		share_fp8_room(p, &room, &scales);
 	saved->end = arena_mark(p->back->arena);
 	return st;
 }
@@ -379,6 +391,7 @@ static struct layer_run run_of(const struct pass *p)
 		.gathered = split_is(&p->model->split) ? begin_due : NULL,
 		.gathered_arg = p,
 		.mlp = &p->saved->mlp,
+		.to_gate_up = &p->saved->to_gate_up,
 		.mlp_rows = p->saved->mlp_rows,
 	};
 }

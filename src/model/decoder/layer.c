@@ -216,11 +216,17 @@ static enum status forward_attention(const struct layer_run *run, const struct l
 static enum status forward_to_gate_up(const struct layer_run *run, const struct layer *l,
 				      const struct layer_saved *s, struct error *err)
 {
+	struct arena *arena = run->linear.back->arena;
+	const struct arena_mark mark = arena_mark(arena);
 	enum status st = norm(run, &l->norm2, s->x2, s->n2, s->rstd2, err);
 
-	return st ? st
-		  : linear_forward(&run->linear, &l->gate_up, s->n2, s->gate_up, (struct mat){0},
-				   s->u_gate_up, err);
+	if (run->to_gate_up)
+		arena_reset(arena, run->to_gate_up);
+	if (!st)
+		st = linear_forward(&run->linear, &l->gate_up, s->n2, s->gate_up, (struct mat){0},
+				    s->u_gate_up, err);
+	arena_reset(arena, &mark);
+	return st;
 }
 
 /* A tile of rows that the MLP processes at once. */

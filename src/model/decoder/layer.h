@@ -57,6 +57,8 @@ struct layer_run {
 	/* Attention's backward pass may use the arena from here on, because the MLP's matrices are not read
 	 * any longer. NULL: it may not. */
 	const struct arena_mark *mlp;
+	/* The same for the GEMM of gate and up, because h is not there yet. */
+	const struct arena_mark *to_gate_up;
 	struct split *split; /* tensor parallel */
 	/* Called after each gather of activations, with this argument. NULL: nothing. */
 	enum status (*gathered)(const void *, struct error *);

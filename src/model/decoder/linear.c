@@ -170,44 +170,25 @@ static struct gemm columns_of(const struct gemm *g, int64_t begin, int64_t count
 	return part;
 }
 
-/* The first columns from numbers, computed apart from all columns in FP8, because a tile of scales has
- * columns of both. */
-static enum status columns_apart(struct backend *back, const struct gemm *fp8, struct gemm numbers,
-				 struct error *err)
-{
-	const struct arena_mark mark = arena_mark(back->arena);
-	struct mat apart = {.rows = numbers.d.rows, .cols = numbers.d.cols, .dtype = numbers.d.dtype};
-	const struct mat to = numbers.d;
-	enum status st = arena_mat(back->arena, MEM_SCRATCH, &apart, "columns of numbers", err);
-
-	if (!st && numbers.beta != 0)
-		st = back->ops->convert(back, numbers.c, apart, err);
-	if (!st)
-		st = back->ops->gemm(back, fp8, err);
-	numbers.c = numbers.d = apart;
-	if (!st)
-		st = back->ops->gemm(back, &numbers, err);
-	if (!st)
-		st = back->ops->convert(back, apart, to, err);
-	arena_reset(back->arena, &mark);
-	return st;
-}
-
-/* In FP8, but the first columns from numbers. */
+/* In FP8, but the first columns from numbers. A tile of scales may have columns of both. Then FP8 computes
+ * all columns, of which the first are replaced. */
 static enum status base_fp8(const struct linear_run *run, const struct linear *l, const struct gemm *fp8,
 			    struct error *err)
 {
-	const int64_t count = l->exact.rows;
-	struct gemm numbers = columns_of(fp8, 0, count), rest;
-	enum status st;
+	const int64_t count = l->exact.rows, first = count % FP8_TILE ? 0 : count;
+	const struct gemm rest = columns_of(fp8, first, l->out - first);
+	struct gemm numbers = columns_of(fp8, 0, count);
+	enum status st = run->back->ops->gemm(run->back, &rest, err);
 
 	numbers.b = l->exact;
 	numbers.overflows = NULL;
-	if (count % FP8_TILE)
-		return columns_apart(run->back, fp8, numbers, err);
-	rest = columns_of(fp8, count, l->out - count);
-	st = run->back->ops->gemm(run->back, &rest, err);
 	return st ? st : run->back->ops->gemm(run->back, &numbers, err);
+}
+
+/* Whether W's GEMM adds the adapters' part to its product. */
+static bool adds_part(const struct linear_run *run, const struct linear *l)
+{
+	return l->adapters > 0 && !run->base && is_rounded(run);
 }
 
 static enum status base(const struct linear_run *run, const struct linear *l, struct mat x, struct mat c,
@@ -223,50 +204,47 @@ static enum status base(const struct linear_run *run, const struct linear *l, st
 		.trans_b = true,
 		.alpha = 1,
 		.beta = c.rows ? 1 : 0,
+		.whole_sums = adds_part(run, l),
 	};
 
 	return l->is_fp8 && l->exact.rows ? base_fp8(run, l, &g, err)
 					  : run->back->ops->gemm(run->back, &g, err);
 }
 
-/* y = residual + d */
-static enum status add_residual(struct backend *back, struct mat residual, struct mat d, struct mat y,
-				struct error *err)
+/* A matrix for the adapters' part of d. It has d's row pitch, as a GEMM requires of its c. */
+static enum status place_part(const struct linear_run *run, struct mat d, struct mat *part, struct error *err)
 {
-	const struct dropout none = {0};
-	enum status st = STATUS_OK;
+	enum status st;
 
-	if (y.data != residual.data || !y.data)
-		st = back->ops->convert(back, residual, y, err);
-	return st ? st : back->ops->dropout(back, d, &none, y, true, err);
+	*part = (struct mat){.rows = d.rows, .cols = d.ld, .dtype = d.dtype};
+	st = arena_mat(run->back->arena, MEM_SCRATCH, part, "part of a result that adapters add", err);
+	part->cols = d.cols;
+	return st;
 }
 
 /*
- * With results rounded to BF16 (docs/explanation/design/training.md, "Rounding"), the adapter's part is often
- * less than half of the last place of y, and adding it to a rounded y would lose it completely. So it is
- * added first, and rounded in one sum with the layer's own GEMM, which preserves it on average. The residual
- * is added last.
+ * With results rounded to BF16, the adapter's part is often less than half of the last place of y
+ * (docs/explanation/design/training.md, "Rounding"). Adding it to a rounded y would lose most of the part. So
+ * it is computed first, and the layer's own GEMM adds it to its product, which preserves it on average. It
+ * has a matrix of its own, because cuBLASLt may round the product first if the addend is in the place of the
+ * result. The residual is added last.
  */
 static enum status forward_rounded(const struct linear_run *run, const struct linear *l, struct mat x,
 				   struct mat y, struct mat residual, struct mat u, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(run->back->arena);
 	const struct dropout none = {0};
-	struct mat sum = y;
+	struct mat part;
 	enum status st = down(run, l, x, u, err);
 
-	if (!st && residual.rows && !l->owner_rank) {
-		sum = (struct mat){.rows = y.rows, .cols = y.cols, .dtype = y.dtype};
-		st = arena_mat(run->back->arena, MEM_SCRATCH, &sum,
-			       "a linear layer's output before its residual", err);
-	}
 	if (!st)
-		st = up(run, l, u, false, sum, err);
+		st = place_part(run, y, &part, err);
 	if (!st)
-		st = base(run, l, x, sum, l->bias.w, sum, err);
+		st = up(run, l, u, false, part, err);
+	if (!st)
+		st = base(run, l, x, part, l->bias.w, y, err);
 	if (!st && residual.rows)
-		st = l->owner_rank ? run->back->ops->dropout(run->back, residual, &none, y, true, err)
-				   : add_residual(run->back, residual, sum, y, err);
+		st = run->back->ops->dropout(run->back, residual, &none, y, true, err);
 	arena_reset(run->back->arena, &mark);
 	return st;
 }
@@ -275,13 +253,18 @@ static enum status forward_rounded(const struct linear_run *run, const struct li
 static enum status forward_dora(const struct linear_run *run, const struct linear *l, struct mat x,
 				struct mat y, struct mat residual, struct mat u, struct error *err)
 {
+	const struct arena_mark mark = arena_mark(run->back->arena);
 	const struct mat none = {0};
+	struct mat part = y;
 	enum status st = down(run, l, x, u, err);
 
+	if (!st && is_rounded(run))
+		st = place_part(run, y, &part, err);
 	if (!st)
-		st = up(run, l, u, false, y, err);
+		st = up(run, l, u, false, part, err);
 	if (!st)
-		st = base(run, l, x, y, none, y, err);
+		st = base(run, l, x, part, none, y, err);
+	arena_reset(run->back->arena, &mark);
 	return st ? st
 		  : run->back->ops->adapter_scale(run->back, y, l->owner_rank ? run->owner : NULL, l->ratio,
 						  l->bias.w, residual, err);
@@ -486,23 +469,24 @@ static enum status adapters_bwd(const struct linear_run *run, const struct linea
 	return st;
 }
 
-/* dx = or += dy W. In FP8 W is read transposed, because rows of both operands run along k there. */
-static enum status base_bwd(const struct linear_run *run, const struct linear *l, struct mat dy, bool add,
-			    struct mat dx, struct error *err)
+/* dx = dy W, and the adapters' part if there is one. In FP8 W is read transposed, because rows of both
+ * operands run along k there. */
+static enum status base_bwd(const struct linear_run *run, const struct linear *l, struct mat dy,
+			    struct mat part, struct mat dx, struct error *err)
 {
 	const struct gemm g = {
 		.a = dy,
-		.b = l->fp8_transposed,
-		.c = dx,
+		.b = l->is_fp8 ? l->fp8_transposed : l->w.w,
+		.c = part,
 		.d = dx,
-		.trans_b = true,
+		.trans_b = l->is_fp8,
 		.alpha = 1,
-		.beta = add ? 1 : 0,
+		.beta = part.rows ? 1 : 0,
 		.overflows = count_at(l, true),
+		.whole_sums = part.rows > 0,
 	};
 
-	return l->is_fp8 ? run->back->ops->gemm(run->back, &g, err)
-			 : product(run->back, dy, false, l->w.w, false, 1, add ? 1 : 0, dx, err);
+	return run->back->ops->gemm(run->back, &g, err);
 }
 
 /* dW += dy' x */
@@ -549,16 +533,31 @@ static enum status adapters_half(const struct linear_run *run, const struct line
 	return st;
 }
 
+/* Not in fused form. */
+static enum status separate_bwd_input(const struct linear_run *run, const struct linear *l, struct mat dy,
+				      struct mat dx, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(run->back->arena);
+	const struct mat none = {0};
+	struct mat part = {0};
+	enum status st = l->adapters ? place_part(run, dx, &part, err) : STATUS_OK;
+
+	if (!st && l->adapters)
+		st = adapters_half(run, l, NULL, none, dy, part, err);
+	if (!st)
+		st = base_bwd(run, l, dy, part, dx, err);
+	arena_reset(run->back->arena, &mark);
+	return st;
+}
+
 enum status linear_backward_input(const struct linear_run *run, const struct linear *l, struct mat dy,
 				  struct mat dx, struct error *err)
 {
-	const struct mat wide = with_tail(l, &dy), none = {0};
-	enum status st = STATUS_OK;
+	const struct mat wide = with_tail(l, &dy);
+	enum status st;
 
-	if (!linear_tail(l) && dx.rows && l->adapters)
-		st = adapters_half(run, l, NULL, none, dy, dx, err);
 	if (!linear_tail(l))
-		return st || !dx.rows ? st : base_bwd(run, l, dy, l->adapters > 0, dx, err);
+		return dx.rows ? separate_bwd_input(run, l, dy, dx, err) : STATUS_OK;
 	st = up_bwd(run, l, dy, mat_cols(&wide, l->out, linear_tail(l)), err);
 	return st || !dx.rows
 		       ? st
@@ -591,23 +590,39 @@ enum status linear_backward_trained(const struct linear_run *run, const struct l
 	return st ? st : own_trained(run, l, x, dy, err);
 }
 
+/* In the order of forward_rounded. */
+static enum status backward_rounded(const struct linear_run *run, const struct linear *l, struct mat x,
+				    struct mat u, struct mat dy, struct mat dx, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(run->back->arena);
+	struct mat part = {0};
+	enum status st = dx.rows ? place_part(run, dx, &part, err) : STATUS_OK;
+
+	if (!st)
+		st = adapters_bwd(run, l, x, u, dy, part, false, err);
+	if (!st && dx.rows)
+		st = base_bwd(run, l, dy, part, dx, err);
+	arena_reset(run->back->arena, &mark);
+	return st ? st : own_trained(run, l, x, dy, err);
+}
+
 enum status linear_backward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
 			    struct mat dy, struct mat dx, struct error *err)
 {
-	const bool first = l->adapters && is_rounded(run); /* same order as in forward */
+	const struct mat none = {0};
 	enum status st = STATUS_OK;
 
 	if (linear_tail(l) || !l->adapters) {
 		st = linear_backward_input(run, l, dy, dx, err);
 		return st ? st : linear_backward_trained(run, l, x, u, dy, err);
 	}
-	if (first)
-		st = adapters_bwd(run, l, x, u, dy, dx, false, err);
-	if (!st && dx.rows)
-		st = base_bwd(run, l, dy, first, dx, err);
+	if (is_rounded(run))
+		return backward_rounded(run, l, x, u, dy, dx, err);
+	if (dx.rows)
+		st = base_bwd(run, l, dy, none, dx, err);
 	if (!st)
 		st = own_trained(run, l, x, dy, err);
-	return st || first ? st : adapters_bwd(run, l, x, u, dy, dx, true, err);
+	return st ? st : adapters_bwd(run, l, x, u, dy, dx, true, err);
 }
 
 enum status linear_merge(struct backend *back, struct linear *l, struct error *err)

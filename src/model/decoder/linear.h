@@ -69,8 +69,8 @@ struct linear_run {
 /* The stored form of the tensor whose first row of W is `begin`; NULL: W is resident. */
 const struct stored *linear_stored(const struct linear *l, int64_t begin);
 
-/* x [T, in]; residual [T, out] or absent, may be y except with DoRA or several adapters; u [T, adapters *
- * rank] is saved for backward. In fused form, x has a tail, and u is that tail or is copied to it. */
+/* x [T, in]. residual [T, out] or absent, never in the place of y. u [T, adapters * rank] is saved for
+ * backward. In fused form, x has a tail, and u is that tail or is copied to it. */
 enum status linear_forward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat y,
 			   struct mat residual, struct mat u, struct error *err);
 /* Columns [first, first + count) of the output without a residual, for a layer whose adapter, if any, has all

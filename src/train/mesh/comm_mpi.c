@@ -428,13 +428,15 @@ static enum status compare(struct comm_mpi *m, const struct task *t, struct erro
 
 static enum status ask(struct comm_mpi *m, const struct task *t, bool done, struct error *err)
 {
+	const struct team_flight_named named = {
+		.kind = t->group && !t->group->alike ? record_kinds_of_groups[t->kind]
+						     : record_kinds[t->kind],
+		.bytes = bytes_of(t),
+		.layer = (int32_t)(t->group ? t->group->comm.layer : m->comm.layer)};
 	enum status st;
 
 	if (is_recorded(t))
-		team_flight_ask(m->team->board, record_of(t),
-				t->group && !t->group->alike ? record_kinds_of_groups[t->kind]
-							     : record_kinds[t->kind],
-				bytes_of(t), (int32_t)(t->group ? t->group->comm.layer : m->comm.layer));
+		team_flight_ask(m->team->board, record_of(t), &named);
 	st = compare(m, t, err);
 	if (st)
 		return st;

@@ -2,7 +2,9 @@
 /* Communication of GPU ranks: collectives of NCCL on a stream of their own, ordered against the back end's
  * stream by events. Host numbers travel over the connections of the workers. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "core/text/text.h"
 #include "model/gpu/backend.h"
 #include "model/tensor/dtype.h"
@@ -28,10 +30,13 @@ struct comm_nccl {
 	struct gpu_stream *stream;
 	struct gpu_event *ready, *done; /* end of the back end's work; end of the collectives */
 	struct gpu_event *from, *to; /* on the back end's stream, before and after a wait for collectives */
-	unsigned enqueued[TEAM_FLIGHT_OFS]; /* collectives on the stream whose end is not recorded yet */
-	bool marked;			    /* `from` is recorded, after the last work before a collective */
-	bool timed;			    /* both were recorded and not read yet */
-	gpu_ptr rounded;		    /* [PIECE] BF16; 0: numbers travel as they are */
+	/* The flight record's words, which the stream writes (team_flight_words): their address on the
+	 * device; 0: it cannot write them. Then a collective counts as begun when it is enqueued. */
+	gpu_ptr words;
+	uint64_t number; /* of the last collective, in the flight record */
+	bool marked;	 /* `from` is recorded, after the last work before a collective */
+	bool timed;	 /* both were recorded and not read yet */
+	gpu_ptr rounded; /* [PIECE] BF16; 0: numbers travel as they are */
 	/* A group of ranks: the communication of all, whose stream it uses. So never two communicators of a
 	 * GPU are at work at once, and all ranks run their collectives in the same order. If the groups are
 	 * alike, it uses events and table of that one too.
@@ -66,15 +71,6 @@ static enum team_flight_of record_of(const struct comm_nccl *n)
 									    : TEAM_FLIGHT_OF_COPY;
 }
 
-static void record(struct comm_nccl *n, enum team_flight_kind kind, uint64_t bytes)
-{
-	const enum team_flight_of of = record_of(n);
-
-	team_flight_ask(n->team->board, of, kind, bytes, (int32_t)n->comm.layer);
-	team_flight_begin(n->team->board, of);
-	n->all->enqueued[of]++;
-}
-
 /* A group whose collectives are part of the computation. */
 static bool is_apart(const struct comm_nccl *n)
 {
@@ -94,6 +90,23 @@ static enum status follow(struct comm_nccl *n, struct error *err)
 	return st ? st : gpu_stream_after(n->stream, n->ready, err);
 }
 
+/* The device writes the number of the last collective when it comes to this point of the stream. */
+static enum status mark(struct comm_nccl *n, size_t word, struct error *err)
+{
+	const gpu_ptr words = n->all ? n->all->words : n->words;
+
+	return !words ? STATUS_OK
+		      : gpu_stream_write32(n->stream,
+					   words + record_of(n) * sizeof(struct team_flight_words) + word,
+					   (uint32_t)n->number, err);
+}
+
+/* `st`: of the calls that enqueue the collective. */
+static enum status finish(struct comm_nccl *n, enum status st, struct error *err)
+{
+	return st ? st : mark(n, offsetof(struct team_flight_words, left), err);
+}
+
 /* Lets the collective begin after the back end's work so far. `travels`: the type that the ranks exchange. */
 static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype travels,
 			 enum team_flight_kind kind, struct error *err)
@@ -102,29 +115,29 @@ static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype tr
 	/* ranks of one group may have other ranges than those of the next */
 	const bool own_size = n->all && !n->members.equal && kind == TEAM_FLIGHT_ALL_REDUCE;
 	struct comm_nccl *all = n->all ? n->all : n;
-	enum status st;
+	enum status st = STATUS_OK;
 
 	if ((x->dtype != DTYPE_F32 && x->dtype != DTYPE_BF16) || x->rows != 1)
 		return error_set(err, STATUS_BUG, "collectives take one row of F32 or BF16");
-	if (is_apart(n)) {
-		n->comm.count.calls++;
-		n->comm.count.bytes += (double)bytes;
-		record(n, kind, bytes);
-		return follow(n, err);
+	n->number = team_flight_ask(n->team->board, record_of(n),
+				    &(struct team_flight_named){kind, TEAM_FLIGHT_STREAM_COMMUNICATION, bytes,
+								(int32_t)n->comm.layer});
+	if (!is_apart(n)) {
+		/* The host may wait for another rank in the comparison, while the device has nothing to do.
+		 */
+		st = gpu_event_record(all->from, gpu_backend_stream(n->back), err);
+		all->marked = !st;
+		if (!st)
+			st = compare(n, kind, (uint32_t)travels + 1, own_size ? 0 : bytes, err);
 	}
-	team_flight_ask(n->team->board, TEAM_FLIGHT_OF_ALL, kind, bytes, (int32_t)n->comm.layer);
-	/* The host may wait for another rank in the comparison, while the device has nothing to do. */
-	st = gpu_event_record(all->from, gpu_backend_stream(n->back), err);
-	all->marked = !st;
-	if (!st)
-		st = compare(n, kind, (uint32_t)travels + 1, own_size ? 0 : bytes, err);
 	if (st)
 		return st;
-	team_flight_begin(n->team->board, TEAM_FLIGHT_OF_ALL);
-	all->enqueued[TEAM_FLIGHT_OF_ALL]++;
 	n->comm.count.calls++;
 	n->comm.count.bytes += (double)bytes;
-	return follow(n, err);
+	if (!all->words)
+		team_flight_begin_all(n->team->board, record_of(n));
+	st = follow(n, err);
+	return st ? st : mark(n, offsetof(struct team_flight_words, reached), err);
 }
 
 static enum status sum(struct comm_nccl *n, void *x, int64_t count, ncclDataType_t type, struct error *err)
@@ -166,7 +179,7 @@ static enum status nccl_all_reduce(struct comm *c, struct mat x, struct error *e
 
 	if (st)
 		return st;
-	return rounds ? sum_rounded(n, x, err) : sum(n, x.data, x.cols, type_of(&x), err);
+	return finish(n, rounds ? sum_rounded(n, x, err) : sum(n, x.data, x.cols, type_of(&x), err), err);
 }
 
 static enum status nccl_broadcast(struct comm *c, struct mat x, struct error *err)
@@ -175,11 +188,12 @@ static enum status nccl_broadcast(struct comm *c, struct mat x, struct error *er
 	const struct nccl *call = team_nccl_table(n->team);
 	enum status st = begin(n, &x, x.dtype, TEAM_FLIGHT_BROADCAST, err);
 
-	return st ? st
-		  : check(n,
-			  call->broadcast(x.data, x.data, (size_t)x.cols, type_of(&x), 0, n->ranks->comm,
-					  gpu_stream_raw(n->stream)),
-			  "ncclBroadcast", err);
+	if (!st)
+		st = check(n,
+			   call->broadcast(x.data, x.data, (size_t)x.cols, type_of(&x), 0, n->ranks->comm,
+					   gpu_stream_raw(n->stream)),
+			   "ncclBroadcast", err);
+	return finish(n, st, err);
 }
 
 /* Whether all ranks have ranges of this length. */
@@ -273,14 +287,16 @@ static enum status nccl_reduce_scatter(struct comm *c, struct mat x, const size_
 	if (st)
 		return st;
 	if (rounds)
-		return scatter_rounded(n, &x, border, err);
-	if (!is_equal(c, border, own))
-		return reduce_each(n, &x, border, 0, err);
-	return check(n,
-		     team_nccl_table(n->team)->reduce_scatter(x.data, cut(&x, border[c->rank], own).data, own,
-							      type_of(&x), ncclSum, n->ranks->comm,
-							      gpu_stream_raw(n->stream)),
-		     "ncclReduceScatter", err);
+		st = scatter_rounded(n, &x, border, err);
+	else if (!is_equal(c, border, own))
+		st = reduce_each(n, &x, border, 0, err);
+	else
+		st = check(n,
+			   team_nccl_table(n->team)->reduce_scatter(
+				   x.data, cut(&x, border[c->rank], own).data, own, type_of(&x), ncclSum,
+				   n->ranks->comm, gpu_stream_raw(n->stream)),
+			   "ncclReduceScatter", err);
+	return finish(n, st, err);
 }
 
 static enum status broadcast_each(const struct comm_nccl *n, uint8_t *x, size_t width, const size_t *border,
@@ -311,12 +327,16 @@ static enum status nccl_all_gather(struct comm *c, struct mat x, const size_t *b
 	enum status st =
 		begin(n, &x, x.dtype, is_apart(n) ? TEAM_FLIGHT_ACTIVATIONS : TEAM_FLIGHT_ALL_GATHER, err);
 
-	if (st || !is_equal(c, border, own))
-		return st ? st : broadcast_each(n, data, width, border, err);
-	return check(n,
-		     call->all_gather(data + border[c->rank] * width, data, own * width, ncclInt8,
-				      n->ranks->comm, gpu_stream_raw(n->stream)),
-		     "ncclAllGather", err);
+	if (st)
+		return st;
+	if (!is_equal(c, border, own))
+		st = broadcast_each(n, data, width, border, err);
+	else
+		st = check(n,
+			   call->all_gather(data + border[c->rank] * width, data, own * width, ncclInt8,
+					    n->ranks->comm, gpu_stream_raw(n->stream)),
+			   "ncclAllGather", err);
+	return finish(n, st, err);
 }
 
 /* The pass goes on after the collectives. This wait is timed with the phases of a step. */
@@ -361,23 +381,33 @@ static void count_wait(struct comm_nccl *n)
 		n->comm.count.wait_s += ns * 1e-9;
 }
 
+/* A gather of host numbers. */
+static enum status begin_on_host(struct comm_nccl *n, uint64_t bytes, struct error *err)
+{
+	enum status st;
+
+	team_flight_ask(n->team->board, TEAM_FLIGHT_OF_ALL,
+			&(struct team_flight_named){
+				.kind = TEAM_FLIGHT_GATHER, .bytes = bytes, .layer = TEAM_FLIGHT_NO_LAYER});
+	st = compare(n, TEAM_FLIGHT_GATHER, 0, bytes, err);
+	if (!st)
+		team_flight_begin_all(n->team->board, TEAM_FLIGHT_OF_ALL);
+	return st;
+}
+
 static enum status nccl_gather(struct comm *c, const void *mine, size_t size, void *all, struct error *err)
 {
 	struct comm_nccl *n = nccl_of(c);
 	enum status st;
 
 	count_wait(n);
-	for (int of = 0; of < TEAM_FLIGHT_OFS; of++)
-		for (; n->enqueued[of]; n->enqueued[of]--) /* the caller has waited for the device */
-			team_flight_end(n->team->board, (enum team_flight_of)of);
-	team_flight_ask(n->team->board, TEAM_FLIGHT_OF_ALL, TEAM_FLIGHT_GATHER, size, TEAM_FLIGHT_NO_LAYER);
-	st = compare(n, TEAM_FLIGHT_GATHER, 0, size, err);
-	if (st)
-		return st;
-	team_flight_begin(n->team->board, TEAM_FLIGHT_OF_ALL);
-	st = team_gather(n->team, mine, size, all, err);
+	for (int of = 0; of < TEAM_FLIGHT_OFS && !n->words; of++) /* the caller has waited for the device */
+		team_flight_end_all(n->team->board, (enum team_flight_of)of);
+	st = begin_on_host(n, size, err);
 	if (!st)
-		team_flight_end(n->team->board, TEAM_FLIGHT_OF_ALL);
+		st = team_gather(n->team, mine, size, all, err);
+	if (!st)
+		team_flight_end_all(n->team->board, TEAM_FLIGHT_OF_ALL);
 	return st;
 }
 
@@ -403,14 +433,10 @@ static enum status nccl_collect(struct comm *c, const void *mine, void *all, con
 {
 	struct comm_nccl *n = nccl_of(c);
 	const size_t own = border[c->rank + 1] - border[c->rank];
-	enum status st;
+	enum status st = begin_on_host(n, border[c->size], err);
 
-	team_flight_ask(n->team->board, TEAM_FLIGHT_OF_ALL, TEAM_FLIGHT_GATHER, border[c->size],
-			TEAM_FLIGHT_NO_LAYER);
-	st = compare(n, TEAM_FLIGHT_GATHER, 0, border[c->size], err);
 	if (st)
 		return st;
-	team_flight_begin(n->team->board, TEAM_FLIGHT_OF_ALL);
 	for (size_t at = 0, piece; c->rank && at < own && !st; at += piece) {
 		piece = own - at < COLLECT_PIECE ? own - at : COLLECT_PIECE;
 		st = team_answer(n->team, (const char *)mine + at, piece, err);
@@ -420,7 +446,7 @@ static enum status nccl_collect(struct comm *c, const void *mine, void *all, con
 	for (unsigned r = 1; !c->rank && r < c->size && !st; r++)
 		st = take_range(n, r, (char *)all + border[r], border[r + 1] - border[r], err);
 	if (!st)
-		team_flight_end(n->team->board, TEAM_FLIGHT_OF_ALL);
+		team_flight_end_all(n->team->board, TEAM_FLIGHT_OF_ALL);
 	return st;
 }
 
@@ -441,6 +467,56 @@ static enum status nccl_part(struct comm *c, const char *name, uint64_t number, 
 	return collective_table_part(nccl_of(c)->table, name, number, shape, err);
 }
 
+/* The words' pages. They belong to the board, which lives as long as the process. */
+static void *pages_of(struct team_flight_words *words, size_t *size)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)words / page * page,
+			end = (uintptr_t)(words + TEAM_FLIGHT_OFS);
+
+	*size = (end - from + page - 1) / page * page;
+	return (char *)words - ((uintptr_t)words - from);
+}
+
+static void stop_writing(struct comm_nccl *n)
+{
+	size_t size;
+
+	if (!n->words)
+		return;
+	n->words = 0;
+	gpu_host_unregister(gpu_backend_device(n->back), pages_of(team_flight_words(n->team->board), &size));
+}
+
+/* Whether a word that the stream writes arrives. The words are 0 again afterwards. */
+static bool arrives(struct comm_nccl *n, struct team_flight_words *words)
+{
+	bool arrived = !gpu_stream_write32(n->stream, n->words, 1, NULL) &&
+		       !gpu_stream_wait(n->stream, NULL) && atomic_load(&words->reached) == 1;
+
+	atomic_store(&words->reached, 0);
+	return arrived;
+}
+
+/* Lets the device write the words of the flight record, if the driver can do it. */
+static void start_writing(struct comm_nccl *n)
+{
+	struct gpu_device *d = gpu_backend_device(n->back);
+	struct team_flight_words *words = team_flight_words(n->team->board);
+	size_t size;
+	void *pages;
+
+	if (!words)
+		return;
+	pages = pages_of(words, &size);
+	if (gpu_host_register(d, pages, size, NULL))
+		return;
+	if (gpu_host_pointer(d, words, &n->words, NULL) || !arrives(n, words)) {
+		n->words = 0;
+		gpu_host_unregister(d, pages);
+	}
+	team_flight_by_device(n->team->board, n->words != 0);
+}
+
 static void nccl_close_comm(struct comm *c)
 {
 	struct comm_nccl *n = nccl_of(c);
@@ -456,6 +532,7 @@ static void nccl_close_comm(struct comm *c)
 	gpu_event_destroy(&n->from);
 	gpu_event_destroy(&n->to);
 	gpu_stream_destroy(&n->stream);
+	stop_writing(n);
 	if (n->rounded)
 		gpu_free(gpu_backend_device(n->back), &n->rounded);
 	free(n);
@@ -525,6 +602,8 @@ enum status comm_nccl_device(struct comm *c, struct backend *back, struct error 
 		st = gpu_event_create(d, &n->to, err);
 	if (!st && c->travels == DTYPE_BF16)
 		st = gpu_alloc(d, &n->rounded, dtype_bytes(DTYPE_BF16, PIECE), err);
+	if (!st)
+		start_writing(n);
 	st = team_agree(n->team, st, err);
 	return st ? st : team_nccl_comm(n->team, &spec, &n->ranks, err);
 }

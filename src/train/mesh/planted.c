@@ -12,11 +12,14 @@
 #include <unistd.h>
 #include "core/clock.h"
 #include "core/text/text.h"
+#include "kernel/timing/spin.h"
+#include "model/gpu/backend.h"
 
 enum { FIRST_STEP = 3, LATE_SHARE = 300, NETWORK_SHARE = 100 };
+static const uint64_t HOUR_NS = 3600000000000u;
 
 /* clang-format off */
-#define KINDS(X) X(SIZE, "size") X(TYPE, "type") X(ORDER, "order") X(HANG, "hang") X(LOST, "lost") X(LATE, "late") X(NETWORK, "network") X(WEIGHTS, "weights") X(LAYER, "layer")
+#define KINDS(X) X(SIZE, "size") X(TYPE, "type") X(ORDER, "order") X(HANG, "hang") X(LOST, "lost") X(LATE, "late") X(NETWORK, "network") X(WEIGHTS, "weights") X(LAYER, "layer") X(KERNEL, "kernel")
 /* clang-format on */
 #define X(name, word) KIND_##name,
 enum kind { KINDS(X) KIND_COUNT };
@@ -27,6 +30,7 @@ static struct planted { /* one per process: communication of all, of the data ax
 	struct comm_ops ops[MOST];
 	const struct comm_ops *inner[MOST];
 	struct comm *all;
+	struct backend *back;
 	bool mine; /* this is the rank of the fault */
 	enum kind kind;
 	unsigned long rank, step;
@@ -94,21 +98,50 @@ static void hang(void)
 	close(fd);
 }
 
+/* The device is busy with one block, behind which all its later work waits. */
+static enum status hang_device(struct error *err)
+{
+	struct gpu_kernel *spin;
+	enum status st = gpu_kernel(gpu_backend_device(planted.back), &spin, "spin", "spin", err);
+
+	if (!st)
+		st = gpu_launch_1d(spin, gpu_backend_stream(planted.back), 1, 32, 0,
+				   &(struct spin_args){HOUR_NS}, err);
+	note_time();
+	return st;
+}
+
+/* The fault of this step that strikes before its first collective. */
+static enum status strike_step(struct error *err)
+{
+	const bool first = !planted.on;
+
+	planted.on = planted.due = true;
+	if (!planted.mine)
+		return STATUS_OK;
+	if (planted.kind == KIND_HANG)
+		hang();
+	if (planted.kind == KIND_LOST) {
+		note_time();
+		raise(SIGKILL);
+	}
+	if (planted.kind == KIND_LATE && first)
+		note_time();
+	if (planted.kind == KIND_LATE)
+		sleep_share(LATE_SHARE);
+	return planted.kind == KIND_KERNEL && first ? hang_device(err) : STATUS_OK;
+}
+
 static enum status part(struct comm *c, const char *name, uint64_t number, uint64_t shape, struct error *err)
 {
+	enum status st = STATUS_OK;
+
 	if (!strcmp(name, "step"))
 		begin_step();
-	if (!strcmp(name, "step") && number >= planted.step) {
-		planted.on = planted.due = true;
-		if (planted.mine && planted.kind == KIND_HANG)
-			hang();
-		if (planted.mine && planted.kind == KIND_LOST) {
-			note_time();
-			raise(SIGKILL);
-		}
-		if (planted.mine && planted.kind == KIND_LATE)
-			sleep_share(LATE_SHARE);
-	}
+	if (!strcmp(name, "step") && number >= planted.step)
+		st = strike_step(err);
+	if (st)
+		return st;
 	return inner_of(c)->part ? inner_of(c)->part(c, name, number, shape, err) : STATUS_OK;
 }
 
@@ -257,7 +290,8 @@ static void put_layer(struct comm *c, int at)
 	ops->all_gather = layer_all_gather;
 }
 
-enum status planted_put(struct comm *all, struct comm *data, struct comm *tensor, struct error *err)
+enum status planted_put(struct comm *all, struct comm *data, struct comm *tensor, struct backend *back,
+			struct error *err)
 {
 	const char *words = getenv("ASSAY_TEST_PLANT"), *test = getenv("ASSAY_TEST");
 
@@ -272,9 +306,12 @@ enum status planted_put(struct comm *all, struct comm *data, struct comm *tensor
 		return error_set(
 			err, STATUS_BAD_INPUT,
 			"ASSAY_TEST_PLANT=%.40s is not KIND:RANK[@STEP][:MORE] with a kind of size, type, "
-			"order, hang, lost, late, network, weights, layer and a rank below %u",
+			"order, hang, lost, late, network, weights, layer, kernel and a rank below %u",
 			words, all->size);
+	if (planted.kind == KIND_KERNEL && back->kind != BACKEND_GPU)
+		return error_set(err, STATUS_BAD_INPUT, "ASSAY_TEST_PLANT=%.40s needs GPUs", words);
 	planted.all = all;
+	planted.back = back;
 	planted.mine = all->rank == planted.rank;
 	put(all, 0);
 	if (data)

@@ -7,6 +7,14 @@
 #include "train/run/internal.h"
 #include "train/run/shared_save.h"
 
+/* An error that the ranks agreed on begins with the rank that has it. */
+static bool is_of_another_rank(const struct train *t, const char *text)
+{
+	unsigned rank;
+
+	return t->comm && sscanf(text, "rank %u:", &rank) == 1 && rank != t->comm->rank;
+}
+
 enum status run_fails(const struct train *t, const char *doing, enum status st, const struct error *why,
 		      struct error *err)
 {
@@ -16,7 +24,7 @@ enum status run_fails(const struct train *t, const char *doing, enum status st, 
 	const bool by_device = st == STATUS_VENDOR || st == STATUS_LOST || st == STATUS_UNSUPPORTED ||
 			       why->cause == CAUSE_NO_MEMORY;
 
-	return name && by_device && !strstr(why->text, name)
+	return name && by_device && !strstr(why->text, name) && !is_of_another_rank(t, why->text)
 		       ? error_set_cause(err, st, why->cause, "%s on %s: %s", doing, name, why->text)
 		       : error_set_cause(err, st, why->cause, "%s", why->text);
 }
@@ -112,6 +120,8 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		t->comm->count = (struct comm_count){0};
 	st = comm_part(t->comm, "step", step + 1,
 		       stepper_collectives(&t->stepper, f->size.packs, f->size.targets > 0), err);
+	if (t->stepper.back.kind == BACKEND_GPU) /* from here on, the host may wait for the device */
+		note_work(t, false);
 	if (!st)
 		st = stepper_begin(&t->stepper, err);
 	stepper_packs(&t->stepper, f->size.own_packs);

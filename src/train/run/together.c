@@ -101,7 +101,7 @@ enum status run_comm_device(struct train *t, struct error *err)
 		t->data_comm->travels = t->comm->travels;
 	if (!st)
 		st = open_shard_groups(t, err);
-	return st ? st : planted_put(t->comm, t->data_comm, t->tensor_comm, err);
+	return st ? st : planted_put(t->comm, t->data_comm, t->tensor_comm, &t->stepper.back, err);
 }
 
 void run_comm_close(struct train *t)

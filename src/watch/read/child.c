@@ -13,6 +13,8 @@
 
 enum { TERM_MS = 100, KILL_MS = 300, BLOCK = 16384, BLOCKS_A_TURN = 16, PAGE = 4096 };
 #define AGAIN_NS 1000000000ull
+/* An end of the output is seen at once. A process can also end while another one has its output open. */
+#define ASK_NS 3000000000ull
 #define AGAIN_MAX 30
 
 /* A process of this user, of the same name as our reader of GPUs, that waits inside the kernel. 0: none. */
@@ -190,15 +192,21 @@ static void take_lines(struct child *c, bool (*take)(void *, const char *, size_
 
 bool reader_child_read(struct child *c, bool (*take)(void *arg, const char *line, size_t size), void *arg)
 {
+	uint64_t now_ns = clock_now_ns(clock_monotonic());
 	char block[BLOCK];
 	ssize_t n = 0;
 
-	read_errors(c);
 	for (int i = 0; i < BLOCKS_A_TURN && (n = read(c->process.output, block, sizeof(block))) > 0; i++) {
 		text_add_bytes(&c->line, block, (size_t)n);
-		c->heard_ns = clock_now_ns(clock_monotonic());
+		c->heard_ns = now_ns;
 		take_lines(c, take, arg);
+		if ((size_t)n < sizeof(block))
+			break; /* the pipe is empty */
 	}
+	if (n && now_ns < c->asked_ns + ASK_NS)
+		return true;
+	c->asked_ns = now_ns;
+	read_errors(c);
 	if (!process_poll(&c->process))
 		return true;
 	read_errors(c);

@@ -12,7 +12,8 @@
 #include <unistd.h>
 #include "core/clock.h"
 
-#define RETRIES 6 /* a lost GPU is tried again every so many slow readings: 30 s */
+#define RETRIES 6	     /* a lost GPU is tried again every so many slow readings: 30 s */
+#define FLUSH_NS 50000000ull /* the lines of GPUs that are read faster than this are sent together */
 enum { SHARED_FD = 4 };
 
 static uint64_t retry_after(const struct gpu_reader *r, uint64_t now_ns)
@@ -34,6 +35,7 @@ static void declare(struct gpu_reader *r, struct gpu *g, const char *pci, bool g
 	text_copy(g->pci, sizeof(g->pci), pci);
 	for (unsigned i = 0; i < NVML_LINKS_MAX; i++)
 		g->link[i] = OUT_NONE;
+	g->power_status = -1;
 	g->granted = granted;
 	snprintf(g->number, sizeof(g->number), "%u", (unsigned)(g - r->gpu));
 	g->e = out_entity(&r->out, METRIC_SCOPE_GPU, OUT_NONE, "pci_bus_id", g->pci, "gpu", g->number, NULL);
@@ -81,12 +83,12 @@ static const char *open_nvml(struct gpu_reader *r, struct error *err)
 	return NULL;
 }
 
-static bool is_asleep(const struct gpu_reader *r, const struct gpu *g)
+static bool is_asleep(const struct gpu_reader *r, struct gpu *g)
 {
 	char status[24];
 
-	return reader_text(status, sizeof(status), "%s/bus/pci/devices/%s/power/runtime_status", r->spec->sys,
-			   g->pci) &&
+	return reader_text_open(&g->power_status, status, sizeof(status),
+				"%s/bus/pci/devices/%s/power/runtime_status", r->spec->sys, g->pci) &&
 	       !strncmp(status, "suspended", 9);
 }
 
@@ -95,6 +97,7 @@ static void set_asleep(struct gpu_reader *r, struct gpu *g, bool asleep)
 	if (g->asleep == asleep)
 		return;
 	g->asleep = asleep;
+	g->until_rare = 0;
 	g->gpm.began = false;
 	if (asleep)
 		gpu_drop_parts(r, g);
@@ -125,6 +128,7 @@ static nvmlReturn_t open_gpu(struct gpu_reader *r, struct gpu *g)
 	if (*r->driver)
 		out_label(&r->out, g->e, "DCGM_FI_DRIVER_VERSION", r->driver);
 	memset(g->never, 0, sizeof(g->never));
+	g->until_rare = 0;
 	gpu_xids_watch(r, g);
 	g->open = g->heard = true;
 	return NVML_SUCCESS;
@@ -197,6 +201,8 @@ static void read_gpu(struct gpu_reader *r, struct gpu *g, bool slow)
 			gpu_read_links(r, g);
 		gpu_read_instances(r, g, slow);
 		gpu_read_processes(r, g);
+		if (slow)
+			g->until_rare = g->until_rare ? g->until_rare - 1 : GPU_RARE - 1;
 		ret = g->gone;
 	}
 	if (ret)
@@ -213,14 +219,19 @@ static void read_gpu(struct gpu_reader *r, struct gpu *g, bool slow)
 /* One round. False: the reader of the output is gone. */
 static bool read_all(struct gpu_reader *r, bool slow)
 {
+	uint64_t flushed_ns = clock_now_ns(clock_monotonic());
+
 	mark(r, "nvml");
 	gpu_xids_read(r);
 	for (unsigned i = 0; i < r->count; i++) {
 		mark(r, r->gpu[i].pci);
 		read_gpu(r, &r->gpu[i], slow);
-		if (!out_flush(&r->out))
+		if ((!r->rounds || clock_now_ns(clock_monotonic()) - flushed_ns >= FLUSH_NS) &&
+		    !out_flush(&r->out))
 			return false;
+		flushed_ns = r->out.text.size ? flushed_ns : clock_now_ns(clock_monotonic());
 	}
+	r->rounds++;
 	mark(r, "");
 	if (slow) {
 		reader_cpu(&r->out, r->self);
@@ -266,6 +277,7 @@ int reader_gpu(const struct reader_spec *spec)
 		return 1;
 	prctl(PR_SET_NAME, READER_GPU_NAME);
 	r->spec = spec;
+	gpu_limits_init(r->limits);
 	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, SHARED_FD, 0);
 	r->at = page == MAP_FAILED ? NULL : page;
 	out_init(&r->out, STDOUT_FILENO);

@@ -6,7 +6,7 @@
 #include "watch/read/out.h"
 #include "watch/read/reader.h"
 
-enum { GPU_PROCESSES_MAX = 64, GPU_XIDS_MAX = 32, GPU_SAMPLED = 6 };
+enum { GPU_PROCESSES_MAX = 64, GPU_XIDS_MAX = 32, GPU_SAMPLED = 6, GPU_WHY = 160 };
 
 struct gpu_process {
 	unsigned pid;
@@ -38,12 +38,14 @@ struct gpu {
 	bool granted;		 /* the driver lists it here; else it may belong to others */
 	uint32_t e;
 	nvmlDevice_t device;
+	int power_status;	     /* the file of the kernel, which stays open; -1: closed */
 	bool open;		     /* NVML gave a handle, and the entity's labels are complete */
 	bool lost, asleep;	     /* said so */
 	bool heard;		     /* it has answered once */
 	uint64_t retry_ns;	     /* when a lost GPU is tried again */
 	bool never[CATALOGUE_COUNT]; /* this device or driver does not have it */
-	nvmlReturn_t gone;	     /* a call's answer that says that the GPU is lost; 0: none */
+	unsigned until_rare; /* SLOW readings until the next one that asks costly calls, 0: this one */
+	nvmlReturn_t gone;   /* a call's answer that says that the GPU is lost; 0: none */
 	struct gpu_gpm gpm;
 	/* Seconds in which each reason was seen, and when they were last looked at. */
 	double sampled_s[GPU_SAMPLED];
@@ -71,6 +73,12 @@ struct gpu_xids {
 	bool old;   /* records that were there at the start, and are not counted */
 };
 
+/* The least and the highest value that a row can have. */
+struct gpu_limits {
+	double raw; /* the unit of the driver's own number; 0: the row has no limits */
+	double low, high;
+};
+
 struct gpu_reader {
 	const struct reader_spec *spec;
 	struct nvml nvml;
@@ -79,8 +87,11 @@ struct gpu_reader {
 	struct watch_out out;
 	struct gpu gpu[READER_GPUS_MAX];
 	unsigned count;
+	uint64_t rounds; /* that have ended */
 	struct gpu_xids xids;
 	uint32_t self;
+	struct gpu_limits limits[CATALOGUE_COUNT];
+	char impossible[CATALOGUE_COUNT][GPU_WHY]; /* reasons of absent values; "": not needed yet */
 	volatile char *at; /* shared with the node: PCI address of the GPU that is being read */
 };
 
@@ -88,6 +99,13 @@ static inline bool gpu_is_lost(nvmlReturn_t ret)
 {
 	return ret == NVML_ERROR_GPU_IS_LOST || ret == NVML_ERROR_RESET_REQUIRED;
 }
+void gpu_limits_init(struct gpu_limits limits[CATALOGUE_COUNT]);
+/* False for all ones, for a number that no device can have, and for NaN. */
+bool gpu_value_is_possible(const struct gpu_reader *r, enum catalogue row, double value);
+/* The reason for a value that is not possible; valid as long as `r`. */
+const char *gpu_impossible(struct gpu_reader *r, enum catalogue row);
+/* Sets a value of an entity. An impossible one is absent, with a reason. */
+void gpu_set(struct gpu_reader *r, uint32_t e, enum catalogue row, double value);
 /* Takes the result of a call: a value, a reason, or the loss of the GPU. */
 void gpu_take(struct gpu_reader *r, struct gpu *g, enum catalogue row, nvmlReturn_t ret, double value);
 void gpu_read_values(struct gpu_reader *r, struct gpu *g, bool slow);
@@ -95,6 +113,13 @@ void gpu_read_gpm(struct gpu_reader *r, struct gpu *g);
 /* The same of an instance under MIG: shares of its own hardware units. */
 void gpu_read_instance_gpm(struct gpu_reader *r, struct gpu *g, struct gpu_instance *in);
 void gpu_close_gpm(const struct nvml *n, struct gpu_gpm *gpm);
+/* Those SLOW rows change seldom, but their calls keep a CPU busy for milliseconds on a real driver. They are
+ * read in each sixth SLOW reading, and keep their value in the others. */
+enum { GPU_RARE = 6 };
+static inline bool gpu_is_rare(const struct gpu *g)
+{
+	return !g->until_rare;
+}
 void gpu_read_links(struct gpu_reader *r, struct gpu *g);
 void gpu_read_processes(struct gpu_reader *r, struct gpu *g);
 void gpu_read_instances(struct gpu_reader *r, struct gpu *g, bool slow);

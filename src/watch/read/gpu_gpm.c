@@ -95,7 +95,7 @@ static void take_metrics(struct gpu_reader *r, struct gpu *g, const struct sampl
 		const nvmlReturn_t one = ret ? ret : get.metrics[i].nvmlReturn;
 
 		if (!one)
-			out_set(&r->out, s->e, s->metrics[i].row, s->metrics[i].scale * get.metrics[i].value);
+			gpu_set(r, s->e, s->metrics[i].row, s->metrics[i].scale * get.metrics[i].value);
 		else if (gpu_is_lost(one))
 			g->gone = one;
 		else

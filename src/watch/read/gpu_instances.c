@@ -47,6 +47,8 @@ static void find_instances(struct gpu_reader *r, struct gpu *g)
 
 	for (unsigned i = 0; i < g->instances; i++)
 		g->instance[i].seen = false;
+	if (!g->mig && !gpu_is_rare(g))
+		return; /* a mode is changed by an administrator while nothing uses the GPU */
 	if (r->nvml.mig_mode && r->nvml.mig_mode(g->device, &mode, &pending))
 		mode = 0;
 	if (mode != g->mig) /* another mode has other readings */
@@ -79,9 +81,9 @@ static void read_memory(struct gpu_reader *r, const struct gpu_instance *in, boo
 		out_absent(&r->out, in->e, CATALOGUE_INSTANCE_MEMORY_USED, nvml_code_text((int)ret));
 		return;
 	}
-	out_set(&r->out, in->e, CATALOGUE_INSTANCE_MEMORY_USED, (double)m.used);
+	gpu_set(r, in->e, CATALOGUE_INSTANCE_MEMORY_USED, (double)m.used);
 	if (slow)
-		out_set(&r->out, in->e, CATALOGUE_INSTANCE_MEMORY, (double)m.total);
+		gpu_set(r, in->e, CATALOGUE_INSTANCE_MEMORY, (double)m.total);
 }
 
 void gpu_read_instances(struct gpu_reader *r, struct gpu *g, bool slow)

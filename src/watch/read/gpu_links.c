@@ -9,7 +9,7 @@
 static const unsigned per_link[] = {NVML_LINK_FIELD_data_tx, NVML_LINK_FIELD_data_rx,
 				    NVML_LINK_FIELD_error_crc, NVML_LINK_FIELD_error_replay,
 				    NVML_LINK_FIELD_error_recovery};
-enum { PER_LINK = sizeof(per_link) / sizeof(per_link[0]), TX = 0, RX = 1, ERRORS = 2 };
+enum { FIELDS_MAX = sizeof(per_link) / sizeof(per_link[0]), TX = 0, RX = 1, ERRORS = 2 };
 static const enum catalogue error_row[] = {CATALOGUE_GPU_NVLINK_CRC, CATALOGUE_GPU_NVLINK_REPLAY,
 					   CATALOGUE_GPU_NVLINK_RECOVERY};
 
@@ -40,26 +40,30 @@ static void take_bytes(struct gpu_reader *r, uint32_t e, enum catalogue row, con
 	double kib;
 
 	if (nvml_field_f64(value, &kib))
-		out_set(&r->out, e, row, 1024 * kib);
+		gpu_set(r, e, row, 1024 * kib);
 	else
 		out_absent(&r->out, e, row,
 			   nvml_code_text(value->nvmlReturn ? (int)value->nvmlReturn : NVML_ERROR_UNKNOWN));
 }
 
-/* The sum over the links that have the counter. */
+/* The sum over the links that have the counter. Without one of them it would be wrong, so an impossible
+ * answer leaves no sum. */
 static void take_errors(struct gpu_reader *r, struct gpu *g, const nvmlFieldValue_t *value)
 {
-	for (unsigned k = 0; k < PER_LINK - ERRORS; k++) {
+	for (unsigned k = 0; k < FIELDS_MAX - ERRORS; k++) {
 		double sum = 0, one;
-		bool any = false;
+		bool any = false, possible = true;
 
 		for (unsigned i = 0; i < g->links; i++) {
-			if (!nvml_field_f64(&value[i * PER_LINK + ERRORS + k], &one))
+			if (!nvml_field_f64(&value[i * FIELDS_MAX + ERRORS + k], &one))
 				continue;
+			possible = possible && gpu_value_is_possible(r, error_row[k], one);
 			sum += one;
 			any = true;
 		}
-		if (any)
+		if (!possible)
+			out_absent(&r->out, g->e, error_row[k], gpu_impossible(r, error_row[k]));
+		else if (any)
 			out_set(&r->out, g->e, error_row[k], sum);
 		else
 			out_absent(&r->out, g->e, error_row[k],
@@ -69,8 +73,9 @@ static void take_errors(struct gpu_reader *r, struct gpu *g, const nvmlFieldValu
 
 void gpu_read_links(struct gpu_reader *r, struct gpu *g)
 {
-	nvmlFieldValue_t value[NVML_LINKS_MAX * PER_LINK];
+	nvmlFieldValue_t value[NVML_LINKS_MAX * FIELDS_MAX];
 	nvmlReturn_t ret = NVML_ERROR_FUNCTION_NOT_FOUND;
+	const unsigned fields = gpu_is_rare(g) ? FIELDS_MAX : ERRORS; /* for each link */
 
 	if (g->gone)
 		return;
@@ -79,13 +84,13 @@ void gpu_read_links(struct gpu_reader *r, struct gpu *g)
 	if (!g->links || g->gone)
 		return;
 	memset(value, 0, sizeof(value));
-	for (unsigned i = 0; i < g->links * PER_LINK; i++) {
-		value[i].fieldId = per_link[i % PER_LINK];
-		value[i].scopeId = i / PER_LINK;
+	for (unsigned i = 0; i < g->links * fields; i++) {
+		value[i].fieldId = per_link[i % fields];
+		value[i].scopeId = i / fields;
 	}
 	if (r->nvml.fields)
-		ret = r->nvml.fields(g->device, (int)(g->links * PER_LINK), value);
-	for (unsigned i = 0; ret && i < g->links * PER_LINK; i++)
+		ret = r->nvml.fields(g->device, (int)(g->links * fields), value);
+	for (unsigned i = 0; ret && i < g->links * fields; i++)
 		value[i].nvmlReturn = ret;
 	if (ret == NVML_ERROR_GPU_IS_LOST) {
 		g->gone = ret;
@@ -98,9 +103,12 @@ void gpu_read_links(struct gpu_reader *r, struct gpu *g)
 		if (ret)
 			out_absent(&r->out, g->link[i], CATALOGUE_NVLINK_UP, nvml_code_text((int)ret));
 		else
-			out_set(&r->out, g->link[i], CATALOGUE_NVLINK_UP, up == NVML_FEATURE_ENABLED);
-		take_bytes(r, g->link[i], CATALOGUE_NVLINK_TX, &value[i * PER_LINK + TX]);
-		take_bytes(r, g->link[i], CATALOGUE_NVLINK_RX, &value[i * PER_LINK + RX]);
+			gpu_set(r, g->link[i], CATALOGUE_NVLINK_UP, (double)up);
+		take_bytes(r, g->link[i], CATALOGUE_NVLINK_TX, &value[i * fields + TX]);
+		take_bytes(r, g->link[i], CATALOGUE_NVLINK_RX, &value[i * fields + RX]);
 	}
-	take_errors(r, g, value);
+	if (fields > ERRORS)
+		take_errors(r, g, value);
+	for (size_t i = 0; fields == ERRORS && i < sizeof(error_row) / sizeof(error_row[0]); i++)
+		out_keep(&r->out, g->e, error_row[i]);
 }

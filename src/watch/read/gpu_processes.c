@@ -6,6 +6,8 @@
 #include "watch/read/gpu.h"
 
 enum { ANSWERED_MAX = 512, SAMPLES_MAX = 1024 };
+#define PID_MAX (1u << 22)		 /* PID_MAX_LIMIT of the kernel */
+#define TIME_MAX_US 10000000000000000ull /* microseconds since 1970: in the year 2286 */
 
 /* The largest by memory stay when there are too many. */
 static int by_memory(const void *a, const void *b)
@@ -49,11 +51,11 @@ static nvmlReturn_t ask(struct gpu_reader *r, struct gpu *g, nvmlProcessInfo_t *
 	*count = 0;
 	if (r->nvml.compute_processes) {
 		ret = r->nvml.compute_processes(g->device, &room, info);
-		*count = ret ? 0 : room;
+		*count = ret || room > ANSWERED_MAX ? 0 : room;
 	}
 	more = ANSWERED_MAX - *count;
 	if (!ret && r->nvml.graphics_processes && more &&
-	    !r->nvml.graphics_processes(g->device, &more, info + *count))
+	    !r->nvml.graphics_processes(g->device, &more, info + *count) && more <= ANSWERED_MAX - *count)
 		*count += more;
 	return ret;
 }
@@ -63,7 +65,7 @@ static void take_memory(struct gpu_reader *r, struct gpu_process *p, unsigned lo
 	if (bytes == ULLONG_MAX)
 		out_absent(&r->out, p->e, CATALOGUE_PROCESS_MEMORY, "NVML does not know it");
 	else
-		out_set(&r->out, p->e, CATALOGUE_PROCESS_MEMORY, (double)bytes);
+		gpu_set(r, p->e, CATALOGUE_PROCESS_MEMORY, (double)bytes);
 }
 
 /* Mean SM share of each process over the samples since the last call. */
@@ -76,21 +78,31 @@ static void take_shares(struct gpu_reader *r, struct gpu *g)
 
 	if (r->nvml.process_utilization && !g->never[CATALOGUE_PROCESS_SM])
 		ret = r->nvml.process_utilization(g->device, sample, &count, g->process_seen_us);
+	if (count > SAMPLES_MAX)
+		count = 0; /* more than there was room for */
 	g->never[CATALOGUE_PROCESS_SM] |= nvml_lacks(ret);
 	for (unsigned i = 0; !ret && i < count; i++)
-		newest = sample[i].timeStamp > newest ? sample[i].timeStamp : newest;
+		if (sample[i].timeStamp > newest && sample[i].timeStamp < TIME_MAX_US)
+			newest = sample[i].timeStamp;
 	for (unsigned k = 0; k < g->processes; k++) {
 		double sum = 0;
-		unsigned found = 0;
+		unsigned found = 0, impossible = 0;
 
 		for (unsigned i = 0; !ret && i < count; i++) {
-			if (sample[i].pid != g->process[k].pid || sample[i].smUtil > 100)
+			if (sample[i].pid != g->process[k].pid)
 				continue;
+			if (sample[i].smUtil > 100) {
+				impossible++;
+				continue;
+			}
 			sum += sample[i].smUtil;
 			found++;
 		}
 		if (found)
 			out_set(&r->out, g->process[k].e, CATALOGUE_PROCESS_SM, 0.01 * sum / found);
+		else if (impossible)
+			out_absent(&r->out, g->process[k].e, CATALOGUE_PROCESS_SM,
+				   gpu_impossible(r, CATALOGUE_PROCESS_SM));
 		else
 			out_absent(&r->out, g->process[k].e, CATALOGUE_PROCESS_SM,
 				   ret && ret != NVML_ERROR_NOT_FOUND
@@ -129,7 +141,7 @@ void gpu_read_processes(struct gpu_reader *r, struct gpu *g)
 	for (unsigned i = 0; i < g->processes; i++)
 		g->process[i].seen = false;
 	for (unsigned i = 0; i < count && i < ANSWERED_MAX; i++) {
-		struct gpu_process *p = process_of(r, g, &info[i]);
+		struct gpu_process *p = info[i].pid <= PID_MAX ? process_of(r, g, &info[i]) : NULL;
 
 		if (!p || p->seen)
 			continue;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of scope GPU by NVML calls and fields. */
+#include <limits.h>
 #include <string.h>
 #include "core/clock.h"
+#include "core/math/plausible_range.h"
 #include "watch/read/gpu.h"
 
 void gpu_take(struct gpu_reader *r, struct gpu *g, enum catalogue row, nvmlReturn_t ret, double value)
 {
 	if (ret == NVML_SUCCESS) {
-		out_set(&r->out, g->e, row, value);
+		gpu_set(r, g->e, row, value);
 		return;
 	}
 	if (gpu_is_lost(ret))
@@ -137,6 +139,7 @@ static void take_reasons(struct gpu_reader *r, struct gpu *g)
 	uint64_t now_ns = clock_now_ns(clock_monotonic());
 	double past_s = g->reasons_ns ? 1e-9 * (double)(now_ns - g->reasons_ns) : 0;
 	unsigned sampled = 0;
+	bool possible;
 
 	if (g->gone || g->never[CATALOGUE_GPU_HELD_IDLE])
 		return;
@@ -144,16 +147,21 @@ static void take_reasons(struct gpu_reader *r, struct gpu *g)
 		ret = r->nvml.reasons(g->device, &bits);
 	if (ret && ret != NVML_ERROR_GPU_IS_LOST && r->nvml.reasons_old)
 		ret = r->nvml.reasons_old(g->device, &bits);
+	possible = ret || (bits != UINT_MAX && plausible("clock_reasons", (double)bits));
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
 		bool set = !ret && bits & reasons[i].bit;
 
-		gpu_take(r, g, reasons[i].held, ret, set);
+		if (possible)
+			gpu_take(r, g, reasons[i].held, ret, set);
+		else
+			out_absent(&r->out, g->e, reasons[i].held, gpu_impossible(r, reasons[i].held));
 		if (reasons[i].sampled == CATALOGUE_COUNT)
 			continue;
+		set = set && possible;
 		g->sampled_s[sampled] += set ? past_s : 0;
 		gpu_take(r, g, reasons[i].sampled, ret, g->sampled_s[sampled++]);
 	}
-	g->reasons_ns = ret ? 0 : now_ns;
+	g->reasons_ns = ret || !possible ? 0 : now_ns;
 }
 
 /* SLOW rows that are fields, read in one call. */
@@ -231,6 +239,17 @@ static void take_energy(struct gpu_reader *r, struct gpu *g)
 	gpu_take(r, g, CATALOGUE_GPU_ENERGY, ret, 1e-3 * (double)mj);
 }
 
+static void read_rare(struct gpu_reader *r, struct gpu *g)
+{
+	if (gpu_is_rare(g)) {
+		take_clock(r, g, CATALOGUE_GPU_SM_CLOCK_MAX, r->nvml.clock_max, NVML_CLOCK_SM);
+		take_number(r, g, CATALOGUE_GPU_PCIE_REPLAYS, r->nvml.pcie_replays, 1);
+		return;
+	}
+	out_keep(&r->out, g->e, CATALOGUE_GPU_SM_CLOCK_MAX);
+	out_keep(&r->out, g->e, CATALOGUE_GPU_PCIE_REPLAYS);
+}
+
 static void read_slow(struct gpu_reader *r, struct gpu *g)
 {
 	take_energy(r, g);
@@ -239,10 +258,9 @@ static void read_slow(struct gpu_reader *r, struct gpu *g)
 	take_ecc(r, g, CATALOGUE_GPU_ECC_UNCORRECTED, NVML_MEMORY_ERROR_TYPE_UNCORRECTED);
 	take_rows(r, g);
 	take_number(r, g, CATALOGUE_GPU_POWER_LIMIT, r->nvml.power_limit, 1e-3);
-	take_clock(r, g, CATALOGUE_GPU_SM_CLOCK_MAX, r->nvml.clock_max, NVML_CLOCK_SM);
 	take_number(r, g, CATALOGUE_GPU_PCIE_GENERATION, r->nvml.pcie_gen, 1);
 	take_number(r, g, CATALOGUE_GPU_PCIE_WIDTH, r->nvml.pcie_width, 1);
-	take_number(r, g, CATALOGUE_GPU_PCIE_REPLAYS, r->nvml.pcie_replays, 1);
+	read_rare(r, g);
 }
 
 void gpu_read_values(struct gpu_reader *r, struct gpu *g, bool slow)

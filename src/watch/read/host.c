@@ -16,6 +16,7 @@ enum { THINGS_MAX = 64, FILE_MAX = 1 << 18, SECTOR = 512 };
 struct thing { /* an interface or a disk */
 	char name[32];
 	uint32_t e;
+	int carrier; /* a file that stays open; -1: closed */
 	bool seen;
 };
 struct host {
@@ -29,6 +30,7 @@ struct host {
 	struct thing interface[THINGS_MAX], disk[THINGS_MAX];
 	unsigned interfaces, disks;
 	bool physical; /* some interfaces are hardware: virtual ones are left out */
+	bool slow;     /* this round looks for new interfaces and disks */
 	char *text;    /* FILE_MAX bytes */
 };
 
@@ -120,18 +122,26 @@ static void read_memory(struct host *h)
 	}
 }
 
-static struct thing *thing_of(struct host *h, struct thing *things, unsigned *count, enum metric_scope scope,
-			      const char *label, const char *name)
+static unsigned find_thing(const struct thing *things, unsigned count, const char *name)
 {
 	unsigned i = 0;
 
-	while (i < *count && strcmp(things[i].name, name))
+	while (i < count && strcmp(things[i].name, name))
 		i++;
+	return i;
+}
+
+static struct thing *thing_of(struct host *h, struct thing *things, unsigned *count, enum metric_scope scope,
+			      const char *label, const char *name)
+{
+	unsigned i = find_thing(things, *count, name);
+
 	if (i == THINGS_MAX)
 		return NULL;
 	if (i == *count) {
 		(*count)++;
 		text_copy(things[i].name, sizeof(things[i].name), name);
+		things[i].carrier = -1;
 		things[i].e = out_entity(&h->out, scope, OUT_NONE, label, name, NULL);
 	}
 	things[i].seen = true;
@@ -146,6 +156,8 @@ static void remove_unseen(struct host *h, struct thing *things, unsigned *count)
 			continue;
 		}
 		out_gone(&h->out, things[i].e);
+		if (things[i].carrier >= 0)
+			close(things[i].carrier);
 		things[i--] = things[--*count];
 	}
 }
@@ -158,11 +170,21 @@ static bool is_there(const char *format, const char *folder, const char *name)
 	return !access(path, F_OK);
 }
 
+/* A node has many partitions and virtual interfaces that are left out. Whether a name is one of them is
+ * looked up in SLOW rounds only. */
+static bool is_interface(const struct host *h, const char *name)
+{
+	if (!h->slow)
+		return find_thing(h->interface, h->interfaces, name) < h->interfaces;
+	return strcmp(name, "lo") && !strchr(name, '/') &&
+	       (!h->physical || is_there("%s/class/net/%s/device", h->spec->sys, name));
+}
+
 /* "  eth0: RX-bytes packets errs drop fifo frame compressed multicast TX-bytes packets errs drop .." */
 static void take_interface(struct host *h, char *line)
 {
 	unsigned long long column[16] = {0};
-	char *colon = strchr(line, ':'), *name = line + strspn(line, " "), carrier[8];
+	char *colon = strchr(line, ':'), *name = line + strspn(line, " "), carrier[8], *end;
 	struct thing *t;
 	char *at;
 	int n = 0;
@@ -170,12 +192,9 @@ static void take_interface(struct host *h, char *line)
 	if (!colon)
 		return;
 	*colon = '\0';
-	if (!strcmp(name, "lo") || strlen(name) >= sizeof(t->name) || strchr(name, '/') ||
-	    (h->physical && !is_there("%s/class/net/%s/device", h->spec->sys, name)))
+	if (strlen(name) >= sizeof(t->name) || !is_interface(h, name))
 		return;
 	for (at = colon + 1; n < 16; n++) {
-		char *end;
-
 		column[n] = strtoull(at, &end, 10);
 		if (end == at)
 			break;
@@ -189,7 +208,8 @@ static void take_interface(struct host *h, char *line)
 	out_set(&h->out, t->e, CATALOGUE_INTERFACE_TX, (double)column[8]);
 	out_set(&h->out, t->e, CATALOGUE_INTERFACE_ERRORS,
 		(double)(column[2] + column[3] + column[10] + column[11]));
-	if (reader_text(carrier, sizeof(carrier), "%s/class/net/%s/carrier", h->spec->sys, name))
+	if (reader_text_open(&t->carrier, carrier, sizeof(carrier), "%s/class/net/%s/carrier", h->spec->sys,
+			     name))
 		out_set(&h->out, t->e, CATALOGUE_INTERFACE_UP, *carrier == '1');
 	else
 		out_absent(&h->out, t->e, CATALOGUE_INTERFACE_UP, "the interface is switched off");
@@ -213,25 +233,51 @@ static void read_interfaces(struct host *h)
 	remove_unseen(h, h->interface, &h->interfaces);
 }
 
+/* Partitions have no folder there. */
+static bool is_disk(const struct host *h, const char *name)
+{
+	if (!h->slow)
+		return find_thing(h->disk, h->disks, name) < h->disks;
+	return strncmp(name, "loop", 4) && strncmp(name, "ram", 3) && !strchr(name, '/') &&
+	       is_there("%s/block/%s", h->spec->sys, name);
+}
+
 /* "259 0 nvme0n1 reads merged sectors ms writes merged sectors ms in-flight busy-ms .." */
 static void take_disk(struct host *h, char *line)
 {
-	unsigned long long sectors_read, sectors_written, busy_ms;
+	enum { SECTORS_READ = 2, SECTORS_WRITTEN = 6, BUSY_MS = 9, COLUMNS };
+	unsigned long long column[COLUMNS];
+	char name[sizeof(h->disk->name)], *at = line, *end;
 	struct thing *t;
-	char name[32];
+	size_t size;
 
-	if (sscanf(line, "%*u %*u %31s %*u %*u %llu %*u %*u %*u %llu %*u %*u %llu", name, &sectors_read,
-		   &sectors_written, &busy_ms) != 4)
+	for (int i = 0; i < 2; i++) { /* major and minor number */
+		strtoul(at, &end, 10);
+		if (end == at)
+			return;
+		at = end;
+	}
+	at += strspn(at, " ");
+	size = strcspn(at, " ");
+	if (!size || size >= sizeof(name))
 		return;
-	if (!strncmp(name, "loop", 4) || !strncmp(name, "ram", 3) || strchr(name, '/') ||
-	    !is_there("%s/block/%s", h->spec->sys, name))
-		return; /* partitions have no folder there */
+	memcpy(name, at, size);
+	name[size] = '\0';
+	if (!is_disk(h, name))
+		return;
+	at += size;
+	for (int i = 0; i < COLUMNS; i++) {
+		column[i] = strtoull(at, &end, 10);
+		if (end == at)
+			return;
+		at = end;
+	}
 	t = thing_of(h, h->disk, &h->disks, METRIC_SCOPE_DISK, "disk", name);
 	if (!t)
 		return;
-	out_set(&h->out, t->e, CATALOGUE_DISK_READ, SECTOR * (double)sectors_read);
-	out_set(&h->out, t->e, CATALOGUE_DISK_WRITTEN, SECTOR * (double)sectors_written);
-	out_set(&h->out, t->e, CATALOGUE_DISK_BUSY, 1e-3 * (double)busy_ms);
+	out_set(&h->out, t->e, CATALOGUE_DISK_READ, SECTOR * (double)column[SECTORS_READ]);
+	out_set(&h->out, t->e, CATALOGUE_DISK_WRITTEN, SECTOR * (double)column[SECTORS_WRITTEN]);
+	out_set(&h->out, t->e, CATALOGUE_DISK_BUSY, 1e-3 * (double)column[BUSY_MS]);
 }
 
 static void read_disks(struct host *h)
@@ -316,6 +362,7 @@ int reader_host(const struct reader_spec *spec)
 	while (reader_wait(&rounds, spec)) {
 		uint64_t t_ns = clock_now_ns(clock_monotonic());
 
+		h->slow = rounds.slow;
 		if (!(count > 0 && boot > 0))
 			read_constants(h, &count, &boot);
 		if (count > 0)

@@ -11,6 +11,13 @@
 #include "core/clock.h"
 
 enum { CHUNK = 4096, TURN_MS = 1000 }; /* a pipe that is writable takes so many bytes at once */
+/* The sources read at about the same time. Once all have answered, their lines are sent together, so that the
+ * node and the reader of the stream wake up once per round. */
+enum { TOGETHER_MS = 100 };
+#define TOGETHER_SHARE 0.1 /* of the interval */
+/* A heartbeat goes with the lines of a round if it is nearly due, else it is due a little later. */
+#define BEAT_EARLY 0.75
+#define BEAT_LATE 1.25
 #define WALL_NS 60000000000ull
 #define SILENCE_NS 20000000000ull
 
@@ -166,9 +173,11 @@ static void turn(struct node *n, unsigned source, uint64_t now_ns)
 
 static void beat(struct node *n, uint64_t now_ns)
 {
-	if (now_ns < n->beat_ns)
+	uint64_t early_ns = (uint64_t)(1e9 * (BEAT_LATE - BEAT_EARLY) * n->spec->interval);
+
+	if (now_ns + (n->queue.text.size ? early_ns : 0) < n->beat_ns)
 		return;
-	n->beat_ns = now_ns + (uint64_t)(1e9 * n->spec->interval);
+	n->beat_ns = now_ns + (uint64_t)(1e9 * BEAT_LATE * n->spec->interval);
 	if (now_ns >= n->wall_ns) {
 		n->wall_ns = now_ns + WALL_NS;
 		node_sendf(n, "{\"t\":%llu,\"wall\":%.3f}", (unsigned long long)now_ns, wall_now());
@@ -226,12 +235,31 @@ static bool heed_lifeline(struct node *n, short events, uint64_t now_ns)
 	return now_ns < n->lifeline_ns || now_ns - n->lifeline_ns < SILENCE_NS;
 }
 
+static bool all_answered(const struct node *n)
+{
+	for (unsigned i = 0; i < n->state.source_count; i++)
+		if (!n->state.source[i].heard_ns)
+			return false;
+	return true;
+}
+
+/* Lets the sources that read at the same time answer too. */
+static void gather(const struct node *n)
+{
+	double ms = 1e3 * TOGETHER_SHARE * n->spec->interval;
+	struct pollfd p = {.fd = n->spec->lifeline ? STDIN_FILENO : -1, .events = POLLIN};
+
+	if (all_answered(n))
+		poll(&p, 1, ms < TOGETHER_MS ? (int)ms : TOGETHER_MS);
+}
+
 /* Waits until something can be read, a beat is due, or a second has passed. */
 static short wait_for(struct node *n, uint64_t now_ns)
 {
 	struct pollfd p[WATCH_SOURCE_COUNT + 3];
 	uint64_t left_ms = n->beat_ns > now_ns ? (n->beat_ns - now_ns) / 1000000 + 1 : 0;
 	nfds_t count = 0;
+	bool lines = false;
 
 	p[count++] = (struct pollfd){.fd = n->spec->lifeline ? STDIN_FILENO : -1, .events = POLLIN};
 	p[count++] = (struct pollfd){.fd = STDOUT_FILENO, .events = n->queue.text.size ? POLLOUT : 0};
@@ -243,6 +271,10 @@ static short wait_for(struct node *n, uint64_t now_ns)
 				     .events = POLLIN};
 	poll(p, count, left_ms < TURN_MS ? (int)left_ms : TURN_MS);
 	n->queue.closed |= (p[1].revents & (POLLERR | POLLHUP)) != 0;
+	for (int i = 0; i < WATCH_SOURCE_COUNT; i++)
+		lines |= p[2 + i].revents == POLLIN;
+	if (lines && !p[0].revents && !n->queue.closed)
+		gather(n);
 	return p[0].revents;
 }
 

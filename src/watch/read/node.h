@@ -19,6 +19,7 @@ struct child {
 	struct text line;
 	char error[160];   /* the last line of its stderr */
 	uint64_t heard_ns; /* its last output, or its start */
+	uint64_t asked_ns; /* when the kernel was last asked whether it has ended */
 	uint64_t start_ns; /* when it may be started (again) */
 	uint64_t limit_ns; /* longest time without output; 0: it waits for questions */
 	unsigned failures; /* since its last complete round */

@@ -9,12 +9,11 @@
 
 enum { QUEUE_MAX = 65536, DIGITS = 15 };
 
-void node_send(struct node *n, const char *line, size_t size)
+/* A line that the state has taken, or has refused. */
+static void queue(struct node *n, const char *line, size_t size, enum status st, const struct error *err)
 {
-	struct error err = {0};
-
-	if (watch_state_line(&n->state, line, size, &err)) {
-		fprintf(stderr, "left out: %s\n", err.text);
+	if (st) {
+		fprintf(stderr, "left out: %s\n", err->text);
 		return;
 	}
 	if (n->queue.full)
@@ -25,6 +24,34 @@ void node_send(struct node *n, const char *line, size_t size)
 	}
 	text_add_bytes(&n->queue.text, line, size);
 	text_add(&n->queue.text, "\n");
+}
+
+void node_send(struct node *n, const char *line, size_t size)
+{
+	struct error err = {0};
+	enum status st = watch_state_line(&n->state, line, size, &err);
+
+	queue(n, line, size, st, &err);
+}
+
+/* A parsed line of a source, which the state takes without parsing it again. */
+static bool send_object(struct node *n, const json_t *line)
+{
+	char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
+	size_t size = text ? strlen(text) : 0;
+	struct error err = {0};
+	enum status st;
+
+	if (!text)
+		return false;
+	if (size > WATCH_LINE_MAX)
+		st = error_set(&err, STATUS_BAD_INPUT, "a line of a source has more than %d bytes",
+			       WATCH_LINE_MAX);
+	else
+		st = watch_state_object(&n->state, line, &err);
+	queue(n, text, size, st, &err);
+	free(text);
+	return true;
 }
 
 void node_sendf(struct node *n, const char *format, ...)
@@ -174,10 +201,9 @@ static void heed(struct node *n, const json_t *line, uint32_t gone_of)
 bool node_take(struct node *n, unsigned source, const char *text, size_t size)
 {
 	struct child *c = &n->source[source];
-	json_t *line = json_loadb(text, size, 0, NULL);
+	json_t *line = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
 	uint32_t gone_of = OUT_NONE, id;
 	bool good = json_is_object(line);
-	char *out;
 
 	if (good && c->told) { /* the reason holds until the new reader answers */
 		node_sendf(n, "{\"s\":%u,\"begin\":true}", source);
@@ -198,12 +224,8 @@ bool node_take(struct node *n, unsigned source, const char *text, size_t size)
 	if (good &&
 	    (json_is_true(json_object_get(line, "done")) || json_is_true(json_object_get(line, "end"))))
 		c->failures = 0;
-	out = good ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)) : NULL;
-	if (out) {
-		node_send(n, out, strlen(out));
+	if (good && send_object(n, line))
 		heed(n, line, gone_of);
-	}
-	free(out);
 	json_decref(line);
 	return good;
 }

@@ -72,8 +72,12 @@ uint32_t out_entity(struct watch_out *o, enum metric_scope scope, uint32_t of, .
 
 	if (id == OUT_NONE)
 		return id;
-	o->entity[id] = (struct out_entity){.used = true, .scope = scope, .of = of};
-	o->entity[id].value = calloc(catalogue_scope_rows(scope), sizeof(struct out_value));
+	o->entity[id] = (struct out_entity){.used = true,
+					    .scope = scope,
+					    .of = of,
+					    .first = catalogue_first(scope),
+					    .rows = catalogue_scope_rows(scope)};
+	o->entity[id].value = calloc(o->entity[id].rows, sizeof(struct out_value));
 	if (!o->entity[id].value) {
 		o->entity[id].used = false;
 		return OUT_NONE;
@@ -133,7 +137,7 @@ void out_gone(struct watch_out *o, uint32_t e)
 void out_why(struct watch_out *o, uint32_t e, const char *why)
 {
 	struct out_entity *entity = at(o, e);
-	unsigned rows = entity ? catalogue_scope_rows(entity->scope) : 0;
+	unsigned rows = entity ? entity->rows : 0;
 
 	if (!entity || (!why && !entity->lost))
 		return;
@@ -162,7 +166,7 @@ static double rounded(double value, double resolution)
 
 static struct out_value *value_at(struct out_entity *entity, enum catalogue row)
 {
-	return &entity->value[catalogue_index(row)];
+	return &entity->value[row - entity->first];
 }
 
 static void change(struct out_entity *entity, struct out_value *v)
@@ -201,11 +205,19 @@ void out_absent(struct watch_out *o, uint32_t e, enum catalogue row, const char 
 	v->why = why;
 }
 
+void out_keep(struct watch_out *o, uint32_t e, enum catalogue row)
+{
+	struct out_entity *entity = at(o, e);
+
+	if (entity)
+		value_at(entity, row)->touched = true;
+}
+
 /* Values that were not read in this reading are absent now. */
 static void close_values(struct out_entity *entity, bool slow)
 {
-	enum catalogue first = catalogue_first(entity->scope);
-	unsigned rows = catalogue_scope_rows(entity->scope);
+	enum catalogue first = entity->first;
+	unsigned rows = entity->rows;
 
 	for (unsigned i = 0; i < rows; i++) {
 		struct out_value *v = &entity->value[i];
@@ -224,8 +236,8 @@ static void close_values(struct out_entity *entity, bool slow)
 static void add_pending(struct watch_out *o, uint32_t e, bool reasons, bool *any)
 {
 	struct out_entity *entity = &o->entity[e];
-	enum catalogue first = catalogue_first(entity->scope);
-	unsigned rows = catalogue_scope_rows(entity->scope);
+	enum catalogue first = entity->first;
+	unsigned rows = entity->rows;
 	bool begun = false;
 
 	for (unsigned i = 0; i < rows; i++) {
@@ -280,7 +292,7 @@ void out_end(struct watch_out *o, uint32_t e, uint64_t t_ns, bool slow)
 	for (uint32_t i = 0; i < o->count; i++) {
 		if (!is_part(o, i, e) || !o->entity[i].pending)
 			continue;
-		for (unsigned k = 0; k < catalogue_scope_rows(o->entity[i].scope); k++)
+		for (unsigned k = 0; k < o->entity[i].rows; k++)
 			o->entity[i].value[k].pending = false;
 		o->entity[i].pending = false;
 	}

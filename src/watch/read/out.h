@@ -22,8 +22,10 @@ struct out_entity {
 	bool used;
 	enum metric_scope scope;
 	uint32_t of;
-	bool lost;    /* a reason for the whole entity was sent */
-	bool pending; /* some of its values are */
+	bool lost;	      /* a reason for the whole entity was sent */
+	bool pending;	      /* some of its values are */
+	enum catalogue first; /* the rows of its scope, each with one value */
+	unsigned rows;
 	struct out_value *value;
 };
 struct watch_out {
@@ -46,6 +48,8 @@ void out_why(struct watch_out *o, uint32_t e, const char *why);
 void out_set(struct watch_out *o, uint32_t e, enum catalogue row, double value);
 /* why: a static text, or NULL. */
 void out_absent(struct watch_out *o, uint32_t e, enum catalogue row, const char *why);
+/* The last answer for the row holds for this reading too. */
+void out_keep(struct watch_out *o, uint32_t e, enum catalogue row);
 /* Ends the reading of an entity and its parts. OUT_NONE: of all entities, and the round of the source. slow:
  * the SLOW rows were read too. */
 void out_end(struct watch_out *o, uint32_t e, uint64_t t_ns, bool slow);

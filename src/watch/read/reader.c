@@ -56,6 +56,28 @@ bool reader_text(char *out, size_t size, const char *format, ...)
 	return n > 0;
 }
 
+bool reader_text_open(int *fd, char *out, size_t size, const char *format, ...)
+{
+	char path[PATH_MAX];
+	va_list args;
+	ssize_t n;
+
+	*out = '\0';
+	if (*fd < 0) {
+		va_start(args, format);
+		vsnprintf(path, sizeof(path), format, args);
+		va_end(args);
+		*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	}
+	n = *fd < 0 ? -1 : pread(*fd, out, size - 1, 0);
+	if (n <= 0 && *fd >= 0) {
+		close(*fd); /* the device may be gone; another one may have its name later */
+		*fd = -1;
+	}
+	out[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
 static int by_address(const void *a, const void *b)
 {
 	return strcmp(a, b);

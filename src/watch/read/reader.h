@@ -69,4 +69,7 @@ uint32_t reader_declare(struct watch_out *o, const char *source);
 void reader_cpu(struct watch_out *o, uint32_t e);
 /* Reads the first bytes of a small file. False: none. */
 bool reader_text(char *out, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The same of a file that stays open in *fd, which is -1 at first. Opening costs more than reading. */
+bool reader_text_open(int *fd, char *out, size_t size, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 #endif

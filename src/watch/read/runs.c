@@ -385,9 +385,7 @@ static void take_check(struct runs *r, const char *dir, const char *folder, time
 		return;
 	j = json_loadb(text, size, 0, NULL);
 	free(text);
-	suite = json_string_value(json_object_get(json_object_get(j, "run"), "suite"));
-	if (!suite)
-		suite = json_string_value(json_object_get(j, "suite"));
+	suite = json_string_value(json_object_get(json_object_get(j, "run"), "Suite")); /* report/view/about.c */
 	if (suite && strcmp(suite, "train") && strcmp(suite, "serve") && strcmp(suite, "load") &&
 	    json_string_value(json_object_get(j, "verdict")) &&
 	    verdict_from_name(json_string_value(json_object_get(j, "verdict")), &verdict)) {

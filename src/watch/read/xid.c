@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "watch/read/gpu.h"
 
-enum { EVENTS_A_ROUND = 32, RECORDS_A_ROUND = 4096, RECORD_MAX = 8192 };
+enum { EVENTS_A_ROUND = 32, RECORDS_A_ROUND = 4096, RECORD_MAX = 8192, XID_MAX = 9999 };
 
 static void count(struct gpu_reader *r, struct gpu *g, unsigned number, bool counted)
 {
@@ -139,7 +139,8 @@ void gpu_xids_read(struct gpu_reader *r)
 			return; /* the usual case: none */
 		for (unsigned k = 0; k < r->count; k++)
 			if (r->gpu[k].open && r->gpu[k].device == data.device &&
-			    data.eventType & nvmlEventTypeXidCriticalError && r->xids.log < 0)
+			    data.eventType & nvmlEventTypeXidCriticalError && r->xids.log < 0 &&
+			    data.eventData <= XID_MAX)
 				count(r, &r->gpu[k], (unsigned)data.eventData, true);
 	}
 }

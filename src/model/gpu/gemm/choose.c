@@ -92,6 +92,7 @@ void gemm_form_of(struct gemm_form *f, const struct gemm *m)
 	f->trans_b = g.trans_b;
 	f->has_bias = g.bias.rows > 0;
 	f->is_added = g.beta != 0;
+	f->is_whole = g.whole_sums;
 }
 
 static bool is_form(const struct gemm_form *f, const struct gemm *m)

@@ -77,14 +77,6 @@ unsigned gemm_alignment(const struct gemm *g)
 	return (unsigned)(bits & -bits);
 }
 
-/* Whether the result is added to small numbers in its own place, as with separate adapters. Partial sums of
- * split-K must then not be rounded to BF16. Their total would often lie halfway between two results, where a
- * small number decides the rounding (docs/explanation/design/training.md, "Rounding"). */
-static bool adds_in_place(const struct gemm *g)
-{
-	return g->beta != 0 && g->d.dtype == DTYPE_BF16 && g->c.data == g->d.data;
-}
-
 /* Shapes are compared as bytes, so padding bytes must be zero. */
 static enum status shape_of(struct matmul_shape *s, const struct gemm *g, enum gpu_precision precision,
 			    struct error *err)
@@ -108,7 +100,7 @@ static enum status shape_of(struct matmul_shape *s, const struct gemm *g, enum g
 	s->epilogue = g->bias.rows ? MATMUL_BIAS : MATMUL_PLAIN;
 	s->bias = precision == GPU_PRECISION_BF16 ? MATMUL_BF16 : MATMUL_F32;
 	s->accumulate = g->beta != 0;
-	s->whole_sums = adds_in_place(g);
+	s->whole_sums = g->whole_sums;
 	s->align_bytes = gemm_alignment(g);
 	s->cluster_most = CLUSTER_MOST;
 	if (s->a == MATMUL_E4M3 && fp8_is_rows(&g->a)) {

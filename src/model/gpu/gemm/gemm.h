@@ -36,7 +36,7 @@ struct gemm_way {
 struct gemm_form {
 	int64_t n, k, row_a, row_b, row_d;
 	uint32_t a, b, d, align; /* types of elements; common alignment of the addresses */
-	uint32_t trans_a, trans_b, has_bias, is_added;
+	uint32_t trans_a, trans_b, has_bias, is_added, is_whole;
 };
 struct gemm_choice {
 	struct gemm_form form;

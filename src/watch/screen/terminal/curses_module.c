@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The module libassay-screen.so: shows cells through ncursesw, reads keys, mouse and size. It gives the
+/* The module libassay-screen.so: shows cells, and reads keys, mouse and size through ncursesw. It gives the
  * terminal back at the end, and also when this program crashes. */
 #include <langinfo.h>
 #include <locale.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <wchar.h>
 #include "watch/screen/terminal/module.h"
+#include "watch/screen/terminal/paint.h"
 #include "watch/screen/terminal/terminal_type.h"
 
 enum { ESCAPE_MS = 25, END_MAX = 256 };
@@ -25,12 +26,16 @@ static const int crashes[] = {SIGSEGV, SIGBUS,	SIGILL,	   SIGFPE,    SIGABRT, SI
 static struct {
 	SCREEN *screen;
 	bool open;
-	enum screen_depth depth; /* colours of the pairs that exist */
-	int theme;		 /* theme of the pairs that exist; -1: none */
+	enum screen_depth depth; /* for which the painter is prepared */
+	int theme;		 /* likewise; -1: not at all */
 	struct termios before;
 	char end[END_MAX]; /* sequences that end the screen, for a crash */
 	size_t end_size;
 	struct sigaction earlier[sizeof(crashes) / sizeof(crashes[0])];
+	struct screen_cell *shown; /* the cells that the terminal shows; NULL: not known, so it is cleared */
+	unsigned shown_columns, shown_rows;
+	volatile sig_atomic_t resumed;
+	struct sigaction continued; /* the action of SIGCONT before */
 } t = {.theme = -1};
 
 /* Only what a signal handler may do. */
@@ -44,6 +49,13 @@ static void on_crash(int sig)
 	}
 	signal(sig, SIG_DFL); /* another handler may have called this one, so SA_RESETHAND is not enough */
 	raise(sig);
+}
+
+/* This program was stopped and goes on: ncurses has cleared the terminal. */
+static void on_continue(int sig)
+{
+	(void)sig;
+	t.resumed = 1;
 }
 
 static void catch_crashes(void)
@@ -102,6 +114,7 @@ static int open_terminal(struct screen_terminal *out, char *message, size_t size
 	t.open = true;
 	t.theme = -1;
 	catch_crashes();
+	sigaction(SIGCONT, &(struct sigaction){.sa_handler = on_continue}, &t.continued);
 	cbreak();
 	noecho();
 	nonl();
@@ -117,15 +130,24 @@ static int open_terminal(struct screen_terminal *out, char *message, size_t size
 	return 0;
 }
 
+static void forget_shown(void)
+{
+	free(t.shown);
+	t.shown = NULL;
+}
+
 static void close_terminal(void)
 {
 	if (!t.open)
 		return;
 	t.open = false;
+	forget_shown();
+	paint_release();
 	endwin();
 	delscreen(t.screen);
 	t.screen = NULL;
 	leave_crashes();
+	sigaction(SIGCONT, &t.continued, NULL);
 	tcsetattr(STDIN_FILENO, TCSADRAIN, &t.before);
 }
 
@@ -135,54 +157,56 @@ static void current_size(unsigned *columns, unsigned *rows)
 	*rows = LINES > 0 ? (unsigned)LINES : 0;
 }
 
-/* A pair of colours for each role, in its theme. */
-static void make_pairs(enum screen_theme theme, enum screen_depth depth)
+static bool same_cell(const struct screen_cell *a, const struct screen_cell *b)
 {
-	if (t.theme == (int)theme && t.depth == depth)
-		return;
-	for (int role = 0; role < SCREEN_ROLE_COUNT && depth != SCREEN_MONO; role++) {
-		struct screen_ink ink = screen_ink(theme, depth, role);
-		int colour = ink.colour;
-
-		if (depth == SCREEN_16 && colour >= COLORS) /* eight colours: the dark one of the same hue */
-			colour = colour == 8 ? 7 : colour - 8;
-		if (depth == SCREEN_RGB && colour >= 0 &&
-		    colour < 8) /* these would be colours of the palette */
-			colour = 8;
-		init_extended_pair(role + 1, colour, -1);
-	}
-	t.theme = theme;
-	t.depth = depth;
+	return a->code == b->code && a->role == b->role;
 }
 
-static attr_t attributes_of(unsigned attribute)
+/* Without memory, the next call clears the terminal and writes all cells. */
+static void keep_shown(const struct screen *s)
 {
-	return (attribute & SCREEN_BOLD ? A_BOLD : A_NORMAL) |
-	       (attribute & SCREEN_UNDERLINED ? A_UNDERLINE : A_NORMAL) |
-	       (attribute & SCREEN_REVERSED ? A_REVERSE : A_NORMAL) |
-	       (attribute & SCREEN_FAINT ? A_DIM : A_NORMAL);
+	size_t count = (size_t)s->columns * s->rows;
+
+	if (!t.shown)
+		t.shown = malloc(count * sizeof(*t.shown));
+	if (t.shown)
+		memcpy(t.shown, s->cell, count * sizeof(*t.shown));
+	t.shown_columns = s->columns;
+	t.shown_rows = s->rows;
 }
 
+static void show_row(const struct screen *s, unsigned y)
+{
+	static const struct screen_cell blank = {' ', SCREEN_ROLE_TEXT};
+	const struct screen_cell *row = &s->cell[(size_t)y * s->columns];
+	const struct screen_cell *before = t.shown ? &t.shown[(size_t)y * s->columns] : NULL;
+
+	for (unsigned x = 0; x < s->columns && x < (unsigned)COLS; x++)
+		if (!same_cell(&row[x], before ? &before[x] : &blank))
+			paint_cell(x, y, row[x], (unsigned)COLS, (unsigned)LINES);
+}
+
+/* ncurses has a blank screen at all times: it clears the terminal and restores it, but does not draw. */
 static void show(const struct screen *s, enum screen_theme theme, enum screen_depth depth)
 {
 	if (!t.open)
 		return;
-	make_pairs(theme, depth);
-	for (unsigned y = 0; y < s->rows && y < (unsigned)LINES; y++) {
-		for (unsigned x = 0; x < s->columns && x < (unsigned)COLS; x++) {
-			const struct screen_cell *c = &s->cell[(size_t)y * s->columns + x];
-			struct screen_ink ink = screen_ink(theme, depth, c->role);
-			wchar_t text[2] = {(wchar_t)c->code, 0};
-			int pair = depth == SCREEN_MONO ? 0 : c->role + 1;
-			cchar_t cell;
-
-			if (!c->code)
-				continue;
-			setcchar(&cell, text, attributes_of(ink.attribute), 0, &pair);
-			mvadd_wch((int)y, (int)x, &cell);
-		}
+	if (t.theme != (int)theme || t.depth != depth || s->columns != t.shown_columns ||
+	    s->rows != t.shown_rows)
+		forget_shown();
+	if (t.theme != (int)theme || t.depth != depth)
+		paint_prepare(theme, depth, COLORS);
+	t.theme = theme;
+	t.depth = depth;
+	if (!t.shown) {
+		clearok(stdscr, TRUE);
+		refresh();
 	}
-	refresh();
+	for (unsigned y = 0; y < s->rows && y < (unsigned)LINES; y++)
+		show_row(s, y);
+	keep_shown(s);
+	if (paint_end())
+		forget_shown();
 }
 
 static struct screen_event mouse(void)
@@ -217,10 +241,19 @@ static struct screen_event key(void)
 		   {KEY_ENTER, SCREEN_KEY_ENTER},   {KEY_BACKSPACE, SCREEN_KEY_BACKSPACE},
 		   {KEY_RESIZE, SCREEN_KEY_RESIZE}};
 	wint_t code;
-	int kind = t.open ? get_wch(&code) : ERR;
+	int kind;
+
+	if (t.open && t.resumed) {
+		t.resumed = 0;
+		forget_shown();
+		return (struct screen_event){SCREEN_KEY_RESIZE, 0, 0};
+	}
+	kind = t.open ? get_wch(&code) : ERR;
 
 	if (kind == ERR)
 		return (struct screen_event){SCREEN_KEY_NONE, 0, 0};
+	if (kind == KEY_CODE_YES && code == KEY_RESIZE)
+		forget_shown(); /* the terminal has moved or cut its cells */
 	if (kind != KEY_CODE_YES)
 		return (struct screen_event){(uint32_t)code, 0, 0};
 	if (code == KEY_MOUSE)
