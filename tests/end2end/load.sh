@@ -1,5 +1,6 @@
 #!/bin/sh
-# `assay load` against the stub server: schedules, figures beside the stub's own truth, every fault, bad input, and stops.
+# `assay load` against the stub server: bad input, schedules, what a run writes and shows, and stops. load_truth.sh has the figures, load_faults.sh the
+# faults of servers.
 # usage: load.sh BUILD ROOT
 set -u
 build=$(realpath "$1") root=$(realpath "$2")
@@ -48,13 +49,13 @@ ok "nobody listens" refuses 2 'http://127.0.0.1:1/v1/models' http://127.0.0.1:1 
 ok "a name that does not exist" refuses 2 'nowhere.invalid' http://nowhere.invalid:80 --out r-dns --no-telemetry
 ok "few descriptors are said before the run" sh -c "ulimit -n 80; '$assay' load http://127.0.0.1:1 --users 500 --out r-fd --no-telemetry 2> err; [ \$? = 2 ] && grep -q 'ulimit -n' err"
 
-# 3. A good server: figures beside the truth
+# 3. A good server
 up --ttft-ms 30 --itl-ms 5
 ok "a run" sound --rate 40 --duration 5 --arrival constant --slo ttft=2s,tpot=1s --attainment 0.9
 ok "has the requests of its window" holds "$(value requests) == 160"
 ok "all answered" holds "$(value answered) == 160 && $(value failed) == 0"
-ok "its time to first token is not less than the stub's" holds "$(value ttft_p50_s) >= 0.030"
-ok "nor its time per token" holds "$(value tpot_p50_s) >= 0.0049"
+ok "its limits were printed" says 'it stops after 1000000 requests or 5 s' err
+ok "and nothing is drawn where there is no terminal" eval '! grep -q " s left" err'
 ok "it meets wide limits" holds "$(value slo_share) == 1"
 ok "it writes each request" [ "$(grep -c '"scheduled' "$dir/requests.jsonl")" = "$(wc -l < "$dir/requests.jsonl")" ]
 ok "a summary" [ -s "$dir/SUMMARY.md" ]
@@ -65,10 +66,22 @@ ok "a body that is no object" refuses 64 'object' "$url" --body '[1]' --out r-bo
 ok "limits that nothing can meet are missed" missed --rate 20 --duration 3 --slo ttft=1ms
 ok "a report is made again" again
 
+# What a terminal shows while it runs
+if command -v script > /dev/null 2>&1 && script -qec true /dev/null > /dev/null 2>&1 < /dev/null; then
+	script -qec "stty cols 200; '$assay' load $url --rate 40 --duration 3 --warmup 0 --input 20 --output 8 --out shown --no-telemetry --idle 0" typed > /dev/null 2>&1 < /dev/null
+	tr '\r' '\n' < typed | sed 's/.*\x1b\[K//' > out
+	ok "a terminal sees progress, rate, errors, percentiles and time left" says \
+		'^[1-9][0-9]* of 1[0-9]* requests, [1-9][0-9.]*/s, 0 errors | [1-9][0-9]* tokens/s | TTFT P50/95/99 [1-9][0-9.]*/[1-9][0-9.]*/[1-9][0-9.]* ms | E2E [0-9./]* ms | [0-3] s left' out
+	ok "which grows" [ "$(sed -n 's/^\([0-9]*\) of .* s left.*/\1/p' out | sort -nu | wc -l)" -gt 1 ]
+	ok "the last line is wiped" eval 'tr "\n" " " < typed | sed "s/.* s left//" | grep -q "$(printf "\033\[K")"'
+else
+	untested "a terminal sees the run" "script is not installed"
+fi
 ok "a long warm-up is cut" sound --rate 20 --duration 2 --warmup 1
 ok "with a warning" says 'warmup 1 s is too long for a schedule of 2 s: 0.8 s' err
 ok "users in a closed loop" sound --users 5 --duration 3
 ok "are never more than five at once" holds "$(value in_flight_most) <= 5"
+ok "with the limits of their run" says 'it stops after 1000000 requests or 3 s' err
 ok "conversations" sound --rate 4 --duration 4 --turns 3 --warmup 0
 ok "have their later turns" says '"turn":2' "$dir/requests.jsonl"
 # Each turn adds its message once, so all prompts of a turn have the same number of words.
@@ -131,74 +144,7 @@ ok "finds the rate that the server holds" holds "$(value sweep_met_rate) >= 40 &
 ok "and says which rate is met with confidence" holds "$(value sweep_sure_rate) > 0 && $(value sweep_sure_rate) <= $(value sweep_met_rate)"
 down
 
-# 4. Every fault of a server, and its name
-fault() { # NAME OPTION.. : the errors are counted under NAME
-	name=$1
-	shift
-	load 1 --rate 40 --duration 2 --warmup 0 --timeout 1 "$@"
-	holds "$(value "errors_$name") + 0 > 0"
-}
-up --fault 429:0.3
-ok "status 429" fault limited
-up --loading 3
-ok "a server that still loads its model is waited for" sound --rate 10 --duration 1 --warmup 0
-ok "which is told" says 'waiting at most 300 s until it is ready' err
-up --loading 1000
-ok "not for ever" refuses 2 'status 503' "$url" --rate 10 --duration 1 --ready-timeout 0.5 --out r-loading --no-telemetry --idle 0
-up --fault 503:0.3
-ok "status 503" fault unavailable
-up --fault 429:1
-ok "a server that limits every request is not wrong use" refuses 2 'status 429: planted refusal' "$url" --rate 10 --duration 1 --ready-timeout 0.5 --out r-limited --no-telemetry --idle 0
-ok "it was asked more than once" eval 'down; [ "$(wc -l < truth)" -gt 1 ]'
-up --fault redirect:0.3
-ok "a redirect is not followed" fault redirect
-up --fault reset:0.3
-ok "a lost connection" fault reset
-up --fault early_close:0.3
-ok "an answer that ends early" fault cut
-up --fault garbage:0.3
-ok "garbage" fault garbage
-up --fault bad_chunk:0.3
-ok "a chunk whose size is no number" fault garbage
-up --fault endless_header:0.3
-ok "a header without end" fault garbage
-up --fault stall:0.3:5
-ok "an answer that stalls" fault timeout
-up --fault hang:0.3
-ok "a server that never answers" fault timeout
-up --fault error_event:0.3
-ok "an error within a stream" fault server
-up --fault huge:1
-ok "a first answer that is too large" refuses 2 'the answer is larger than 16 MB' "$url" --rate 10 --duration 1 --out r-huge --no-telemetry --idle 0
-
-# A server that closes connections after an answer without saying so, as llama.cpp's does: the next request on one is sent again.
-up --fault stale:0.5
-ok "connections that the server has closed" sound --users 4 --duration 2 --warmup 0
-ok "lose no request" holds "$(value failed) == 0 && $(value answered) > 10"
-ok "which are sent again" holds "$(value resent) > 0"
-ok "and the report says so" says 'closed connections after an answer without saying so' out
-ok "as does each request" says '"flags":\["resent"\]' "$dir/requests.jsonl"
-
-# 5. Faults of answers that are otherwise complete: the figures are not to be trusted
-suspect() { # CHECK OPTION..: this check does not hold
-	check=$1
-	shift
-	load 2 --rate 40 --duration 2 --warmup 0 "$@" && grep -A3 "\"name\": \"$check\"" out | grep -q '"kept": false'
-}
-up --fault wrong_usage:1:3
-ok "usage that is too high" suspect usage_over_asked
-up --fault duplicate:1
-ok "events that come twice" suspect duplicates
-up --fault lost_tokens:0.05:2
-ok "a server that loses tokens" sound --rate 40 --duration 2 --warmup 0
-ok "is flagged" eval 'holds "$(value lost_tokens) > 0" && says "have fewer events than the server reports tokens" out'
-up --fault no_done:1
-ok "streams without an end mark" suspect no_done
-up --fault cached:1:18
-ok "a prefix cache that should be cold" suspect cache_share
-ok "is expected if the user says so" sound --rate 40 --duration 2 --warmup 0 --warm-cache
-
-# 6. A stop: what was measured is reported
+# 4. A stop: what was measured is reported
 up --ttft-ms 20 --itl-ms 5
 "$assay" load "$url" --out stopped --no-telemetry --idle 0 --rate 30 --duration 600 --warmup 0 --input 20 --output 8 > out 2> err &
 run=$!

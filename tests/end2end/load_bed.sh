@@ -39,6 +39,15 @@ value() { sed -n 's/^ *"'"$1"'": \([^,]*\),*$/\1/p' out | head -n 1; }
 # holds EXPRESSION: with figures as words
 holds() { awk "BEGIN { exit !($1) }"; }
 is_near() { holds "$1 > 0 && ($1 / $2 - 1) ^ 2 < $3 ^ 2"; } # VALUE EXPECTED SHARE
+# trace COUNT STEP_MS: requests at equal distances in trace.jsonl, each with a length of its own, by which `join` finds it in the truth
+trace() {
+	for i in $(seq 0 $(($1 - 1))); do echo "{\"timestamp\": $(($2 * i)), \"input_length\": $((30 + i)), \"output_length\": 8}"; done > trace.jsonl
+}
+# join: the requests of the last run beside the truth of its stub, which must be down; `joined` has the columns of join.awk, in the order of
+# the schedule
+join() {
+	awk -v epoch="$(sed -n 's/.*"epoch_ns":\([0-9]*\).*/\1/p' "$dir/journal.jsonl")" -f "$root/tests/load/join.awk" "$dir/requests.jsonl" truth | sort -n > joined
+}
 refuses() { # CODE WORDS OPTION..
 	want=$1 words=$2
 	shift 2

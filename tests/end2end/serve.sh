@@ -78,9 +78,18 @@ ok "an unknown option" expect 64 serve tiny --nothing
 ok "no file of keys" expect 2 serve tiny --device cpu --port 0 --api-key-file none
 ok "and its message" says 'cannot read the keys in none' err
 ok "a plan" expect 0 serve tiny --plan --device cpu
-ok "with its pages" says '^pages of the KV cache  *[0-9]* of 32 tokens' out
+ok "with its device" says '^device  *cpu$' out
+ok "and pages" says '^pages of the KV cache  *[0-9]* of 32 tokens' out
 ok "a plan as JSON" expect 0 serve tiny --plan --json --device cpu
 ok "with its tokens" says '"tokens": [0-9]' out
+ok "and device" says '"device": "cpu"' out
+expect 0 make-model --shape tiny-64 --seed 3 --out tiny64
+ok "a plan for a GPU that is not here" expect 0 serve tiny64 --plan --json --device gpu --memory 1GiB
+ok "says so" says '"device": "gpu"' out
+CUDA_VISIBLE_DEVICES='' "$assay" serve tiny64 --plan --json > out 2> err
+ok "a plan without a GPU is for the CPU, as the server is" says '"device": "cpu"' out
+CUDA_VISIBLE_DEVICES='' "$assay" serve tiny64 --plan --device gpu > out 2> err
+ok "one for a GPU says what it needs" says 'needs --memory' err
 mkdir broken && cp tiny/*.json broken && head -c 100000 tiny/model.safetensors > broken/model.safetensors
 ok "a model that is cut" expect 64 serve broken --device cpu --port 0
 ok "gives the engine's message" says 'broken/model.safetensors' err

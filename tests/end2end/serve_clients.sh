@@ -1,8 +1,11 @@
 #!/bin/sh
-# The Python clients openai, LangChain, litellm and anthropic, and requests as lm-eval sends them, against the front end, where python3 has them. usage: serve_clients.sh BUILD ROOT
+# The Python clients openai, LangChain, litellm and anthropic, and requests as lm-eval sends them, against the front end, where python3 has them or
+# ASSAY_PYTHON_CLIENTS is their folder. usage: serve_clients.sh BUILD ROOT
 set -u
 build=$(realpath "$1") root=$(realpath "$2")
 . "$root/tests/end2end/tap.sh"
+PYTHONPATH=${ASSAY_PYTHON_CLIENTS:-}${PYTHONPATH:+:$PYTHONPATH}
+export PYTHONPATH
 if ! python3 -c 'import openai' 2> /dev/null; then
 	echo "1..0 # SKIP python3 has no openai"
 	exit 0

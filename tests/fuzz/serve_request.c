@@ -8,13 +8,13 @@
 static struct prompter *prompter;
 static struct prompter_worker *worker;
 
-static bool open_once(void)
+static void open_parts(void)
 {
 	struct error err = {0};
 
-	if (!prompter && prompter_open(&prompter, SOURCE_DIR "/tests/data/tokenizer/qwen.json", "qwen3", &err))
-		return false;
-	return worker || !prompter_worker_create(&worker, prompter, &err);
+	if (prompter_open(&prompter, SOURCE_DIR "/tests/data/tokenizer/qwen.json", "qwen3", &err) ||
+	    prompter_worker_create(&worker, prompter, &err))
+		fuzz_skip_without("tokenizers", &err);
 }
 
 static void check_error(const struct api_error *e)
@@ -62,7 +62,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const char *const models[] = {"base", NULL}, *const adapters[] = {"adapter", NULL};
 	struct request_rules rules = {.models = models, .adapters = adapters, .messages_most = 64, .prompt_most = 100000};
 
-	if (size > 65536 || !open_once())
+	if (!worker)
+		open_parts();
+	if (size > 65536)
 		return 0;
 	rules.prompter = prompter;
 	for (int protocol = PROTOCOL_CHAT; protocol <= PROTOCOL_DETOKENIZE; protocol++) {

@@ -47,6 +47,8 @@ request() {
 	*) echo "/v1/completions {\"prompt\":\"$2\",\"max_tokens\":$3,\"echo\":true,\"logprobs\":2}" ;;
 	esac
 }
+# is_error FILE: an error object is the answer, or an event of the stream. A model of random weights may say "error".
+is_error() { grep -qE '^(data: *)?\{"error":' "$1"; }
 # One client until the end of the time. Its requests and their errors are counted in files.
 client() {
 	RANDOM=$1
@@ -60,7 +62,7 @@ client() {
 			left=$((left + 1))
 		else
 			code=$(curl -sN -o "body.$1" -w '%{http_code}' --max-time 120 "$url${line%% *}" -d "${line#* }")
-			if [ "$code" = 200 ] && ! grep -q '"error"' "body.$1"; then
+			if [ "$code" = 200 ] && ! is_error "body.$1"; then
 				good=$((good + 1))
 			else
 				bad=$((bad + 1))
@@ -72,6 +74,8 @@ client() {
 	done
 	echo "$good $left $bad" > "count.$1"
 }
+curl -s -o out "$url/v1/completions" -d '{}'
+ok "an error is known by its form" is_error out
 until=$(($(date +%s) + seconds))
 : > errors
 for i in $(seq $clients); do client "$i" & workers="$workers $!"; done

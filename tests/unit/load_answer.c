@@ -440,6 +440,23 @@ static void test_duplicates__are_found(void **state)
 	free(numbered);
 }
 
+/* No correct server sends more events with text than tokens, but for one where the reasoning ends. */
+static void test_usage__below_the_events_is_found(void **state)
+{
+	struct read r =
+		read_stream(VLLM_TEXT("a") VLLM_TEXT("b") VLLM_TEXT("c") VLLM_LAST VLLM_USAGE("1") DONE);
+
+	(void)state;
+	expect(&r, "abc", 3, 1, LOAD_FLAG_LOW_USAGE);
+	end_read(&r);
+	r = read_stream(VLLM_TEXT("a") VLLM_TEXT("b") VLLM_TEXT("c") VLLM_LAST VLLM_USAGE("2") DONE);
+	expect(&r, "abc", 3, 2, 0);
+	end_read(&r);
+	r = read_stream(VLLM_TEXT("a") VLLM_TEXT("b") VLLM_TEXT("c") VLLM_LAST VLLM_USAGE("9") DONE);
+	expect(&r, "abc", 3, 9, 0);
+	end_read(&r);
+}
+
 static void test_whole__an_answer_has_no_times_of_tokens(void **state)
 {
 	static const char chat[] =
@@ -496,6 +513,7 @@ int main(void)
 		cmocka_unit_test(test_flags__of_complete_answers),
 		cmocka_unit_test(test_duplicates__accuse_no_correct_server),
 		cmocka_unit_test(test_duplicates__are_found),
+		cmocka_unit_test(test_usage__below_the_events_is_found),
 		cmocka_unit_test(test_whole__an_answer_has_no_times_of_tokens),
 		cmocka_unit_test(test_usage__strange_values_are_unknown),
 	};

@@ -328,7 +328,8 @@ static void test_flags__of_a_single_answer(void **state)
 	} of[] = {{LOAD_FLAG_NO_DONE, "no_done"},
 		  {LOAD_FLAG_NO_FINISH, "no_finish"},
 		  {LOAD_FLAG_DUPLICATE, "duplicates"},
-		  {LOAD_FLAG_AFTER_DONE, "after_done"}};
+		  {LOAD_FLAG_AFTER_DONE, "after_done"},
+		  {LOAD_FLAG_LOW_USAGE, "usage_under_events"}};
 	struct load_bed b;
 
 	(void)state;

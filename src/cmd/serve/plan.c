@@ -3,18 +3,21 @@
 #include "cmd/serve/serve.h"
 #include "cmd/shared/show.h"
 
-/* A plan for `auto` is one for the CPU: only a GPU that is there has a size. */
-static enum status plan_of(const struct serve_opts *o, struct load_plan *plan, struct error *err)
+static enum status plan_of(const struct serve_opts *o, const struct log *log, struct load_plan *plan,
+			   struct error *err)
 {
 	struct load_options options = serve_load_options(o);
+	struct error why = {0};
+	enum status st;
 
-	if (options.device == LOAD_GPU && !options.memory)
-		return error_set(
-			err, STATUS_BAD_INPUT,
-			"--plan --device gpu needs --memory, for example --memory 72GiB for 90 %% of "
-			"80 GiB");
-	options.device = options.device == LOAD_GPU ? LOAD_GPU : LOAD_CPU;
-	return load_plan(plan, &options, err);
+	options.log = log;
+	st = load_plan(plan, &options, &why);
+	if (st && options.device == LOAD_GPU && !options.memory)
+		return error_set_cause(
+			err, st, why.cause,
+			"%s; a plan for a GPU that is not here needs --memory, for example --memory 72GiB for 90 %% of 80 GiB",
+			why.text);
+	return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
 }
 
 /* What a kind of memory holds in a server, which trains nothing. */
@@ -27,6 +30,7 @@ static void print(const struct load_plan *p)
 {
 	const double per_sequence = (double)((p->positions + p->page_tokens - 1) / p->page_tokens);
 
+	printf("%-36s %10s\n", "device", p->device);
 	printf("%-36s %10.3f GB\n", "all", (double)p->bytes * 1e-9);
 	for (int i = 0; i < MEM_KINDS; i++)
 		if (p->kind[i])
@@ -49,9 +53,9 @@ static bool print_json(const struct load_plan *p)
 		if (p->kind[i])
 			json_object_set_new(kinds, memory_kind_name((enum memory_kind)i),
 					    json_integer((json_int_t)p->kind[i]));
-	out = json_pack("{s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "bytes", (json_int_t)p->bytes, "kinds",
-			kinds, "pages", (json_int_t)p->pages, "page_tokens", (json_int_t)p->page_tokens,
-			"page_bytes", (json_int_t)p->page_bytes, "tokens",
+	out = json_pack("{s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "device", p->device, "bytes",
+			(json_int_t)p->bytes, "kinds", kinds, "pages", (json_int_t)p->pages, "page_tokens",
+			(json_int_t)p->page_tokens, "page_bytes", (json_int_t)p->page_bytes, "tokens",
 			(json_int_t)(p->pages * p->page_tokens), "positions", (json_int_t)p->positions,
 			"sequences", (json_int_t)p->sequences);
 	shown = show_json(out, JSON_INDENT(1));
@@ -59,10 +63,10 @@ static bool print_json(const struct load_plan *p)
 	return shown;
 }
 
-enum status serve_show_plan(const struct serve_opts *o, struct error *err)
+enum status serve_show_plan(const struct serve_opts *o, const struct log *log, struct error *err)
 {
 	struct load_plan plan;
-	enum status st = plan_of(o, &plan, err);
+	enum status st = plan_of(o, log, &plan, err);
 
 	if (st)
 		return st;

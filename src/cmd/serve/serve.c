@@ -161,7 +161,7 @@ static int run(const struct command_context *c, const void *opts_)
 	if (!st)
 		st = serve_opts_adapters(&o, &err);
 	if (!st && s.o->plan)
-		st = serve_show_plan(s.o, &err);
+		st = serve_show_plan(s.o, c->log, &err);
 	else if (!st)
 		st = serve_run(&s, &err);
 	json_decref(s.ready);

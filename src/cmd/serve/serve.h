@@ -26,7 +26,7 @@ struct serving;
 enum status serve_opts_adapters(struct serve_opts *o, struct error *err);
 
 /* The memory plan for the options, for --plan. Prints it. */
-enum status serve_show_plan(const struct serve_opts *o, struct error *err);
+enum status serve_show_plan(const struct serve_opts *o, const struct log *log, struct error *err);
 /* Sequences and context that the options mean on a device. */
 struct load_options serve_load_options(const struct serve_opts *o);
 /* The name of the model in requests; `out` is room for it. */

@@ -7,6 +7,7 @@
 #include "model/cpu/cpu.h"
 #include "model/gpu/backend.h"
 #include "model/model.h"
+#include "core/text/text.h"
 #include "vendor/cuda.h"
 
 enum { OUTPUTS_LEAST = 64 };
@@ -270,19 +271,28 @@ static void close_device(struct loaded *l)
 	l->back = (struct backend){0};
 }
 
-static enum status take_gpu(struct loaded *l, const struct load_options *o, struct error *err)
+/* Plans for the GPU that l->back is, which stays. */
+static enum status plan_opened(struct loaded *l, const struct load_options *o, struct load_plan *out,
+			       struct error *err)
 {
 	struct backend device = l->back;
 	uint64_t memory = o->memory;
-	struct error why = {0};
 	enum status st;
 
 	if (!memory)
 		memory = (uint64_t)((double)gpu_memory_usable(gpu_backend_device(&l->back)) *
 				    memory_share_gpu);
-	st = plan_gpu(l, o, memory, &l->planned, err);
+	st = plan_gpu(l, o, memory, out, err);
 	l->back = device;
 	l->arena = (struct arena){0};
+	return st;
+}
+
+static enum status take_gpu(struct loaded *l, const struct load_options *o, struct error *err)
+{
+	struct error why = {0};
+	enum status st = plan_opened(l, o, &l->planned, err);
+
 	if (st)
 		return st;
 	st = gpu_backend_take(&l->back, l->planned.bytes, &why);
@@ -308,7 +318,7 @@ static enum gpu_adapters gpu_adapters_of(enum load_adapters adapters)
 	return GPU_ADAPTERS_APART;
 }
 
-static enum status open_gpu(struct loaded *l, const struct load_options *o, struct error *err)
+static enum status create_gpu(struct loaded *l, const struct load_options *o, struct error *err)
 {
 	const struct gpu_backend_options options = {.attention = GPU_ATTENTION_OWN,
 						    .deterministic = o->deterministic,
@@ -320,8 +330,13 @@ static enum status open_gpu(struct loaded *l, const struct load_options *o, stru
 
 	l->back = (struct backend){0};
 	l->arena = (struct arena){0};
-	if (!st)
-		st = gpu_backend_create(&l->back, &options, &l->arena, err);
+	return st ? st : gpu_backend_create(&l->back, &options, &l->arena, err);
+}
+
+static enum status open_gpu(struct loaded *l, const struct load_options *o, struct error *err)
+{
+	enum status st = create_gpu(l, o, err);
+
 	return st ? st : take_gpu(l, o, err);
 }
 
@@ -332,6 +347,13 @@ static bool is_absent(const struct error *why)
 	if (why->cause == CAUSE_NOT_GRANTED)
 		return getenv("CUDA_VISIBLE_DEVICES");
 	return why->cause == CAUSE_DRIVER_MISSING && !cuda_is_there();
+}
+
+static void tell_fallback(const struct load_options *o, const struct error *why)
+{
+	if (o->log && !is_absent(why))
+		log_warn(o->log, LOG_TOPIC_RUN, "running on the CPU (--device gpu would fail): %s",
+			 why->text);
 }
 
 static enum status open_device(struct loaded *l, const struct load_options *o, struct error *err)
@@ -345,8 +367,7 @@ static enum status open_device(struct loaded *l, const struct load_options *o, s
 	if (!open_gpu(l, o, &why))
 		return STATUS_OK;
 	close_device(l);
-	if (o->log && !is_absent(&why))
-		log_warn(o->log, LOG_TOPIC_RUN, "running on the CPU (--device gpu would fail): %s", why.text);
+	tell_fallback(o, &why);
 	return open_cpu(l, o, err);
 }
 
@@ -358,6 +379,56 @@ static enum status open_files(struct loaded *l, const struct load_options *o, st
 	return st ? st : adapters_open(&l->adapters, &adapters, &l->weights, err);
 }
 
+static enum status plan_for_cpu(struct loaded *l, const struct load_options *o, struct load_plan *out,
+				struct error *err)
+{
+	enum status st = plan_cpu(l, o, out, err);
+
+	l->back = (struct backend){0};
+	text_copy(out->device, sizeof(out->device), "cpu");
+	return st;
+}
+
+/* A GPU of the stated memory, which need not be there. */
+static enum status plan_for_stated(struct loaded *l, const struct load_options *o, struct load_plan *out,
+				   struct error *err)
+{
+	enum status st = plan_gpu(l, o, o->memory, out, err);
+
+	l->back = (struct backend){0};
+	text_copy(out->device, sizeof(out->device), "gpu");
+	return st;
+}
+
+/* The GPU that is there. */
+static enum status plan_for_gpu(struct loaded *l, const struct load_options *o, struct load_plan *out,
+				struct error *err)
+{
+	enum status st = create_gpu(l, o, err);
+
+	if (!st)
+		st = plan_opened(l, o, out, err);
+	if (!st)
+		text_copy(out->device, sizeof(out->device), gpu_name(gpu_backend_device(&l->back)));
+	close_device(l);
+	return st;
+}
+
+static enum status plan_device(struct loaded *l, const struct load_options *o, struct load_plan *out,
+			       struct error *err)
+{
+	struct error why = {0};
+
+	if (o->device == LOAD_CPU)
+		return plan_for_cpu(l, o, out, err);
+	if (o->device == LOAD_GPU)
+		return o->memory ? plan_for_stated(l, o, out, err) : plan_for_gpu(l, o, out, err);
+	if (!plan_for_gpu(l, o, out, &why))
+		return STATUS_OK;
+	tell_fallback(o, &why);
+	return plan_for_cpu(l, o, out, err);
+}
+
 enum status load_plan(struct load_plan *out, const struct load_options *o, struct error *err)
 {
 	struct loaded l = {0};
@@ -365,8 +436,7 @@ enum status load_plan(struct load_plan *out, const struct load_options *o, struc
 
 	*out = (struct load_plan){0};
 	if (!st)
-		st = o->device == LOAD_GPU ? plan_gpu(&l, o, o->memory, out, err) : plan_cpu(&l, o, out, err);
-	l.back = (struct backend){0};
+		st = plan_device(&l, o, out, err);
 	load_close(&l);
 	return st;
 }

@@ -64,6 +64,8 @@ struct load_plan {
 	uint64_t kind_peak[MEM_KINDS]; /* the largest size of each kind, at different times */
 	uint64_t page_bytes;
 	int64_t pages, page_tokens, sequences, positions;
+	char device[64]; /* set by load_plan: "cpu", the GPU's name, or "gpu" for any GPU of the stated memory
+			  */
 };
 
 /* What `deterministic` costs a step that decodes `rows` sequences. rows 0: it was not measured. */
@@ -86,8 +88,9 @@ struct loaded {
 	void *memory; /* of a CPU's arena */
 };
 
-/* Computes the plan of options.device, which must not be AUTO, from the files' headers. `memory` must be
- * given for a GPU. NO_RESOURCE: it does not hold the weights and one sequence. */
+/* Computes the plan of options.device from the files' headers. The device is chosen as load_open chooses it.
+ * With GPU and `memory`, the plan is one for any GPU of this memory. NO_RESOURCE: the memory does not hold
+ * the weights and one sequence. */
 enum status load_plan(struct load_plan *plan, const struct load_options *o, struct error *err);
 
 /* Owner: caller, load_close, also after a failure. */

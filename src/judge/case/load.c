@@ -60,9 +60,10 @@ static enum cause cause_of_doubt(const json_t *values)
 		enum cause cause;
 	} causes[] = {
 		{"cache_share", CAUSE_CACHED_PROMPTS},	 {"usage_deviation", CAUSE_USAGE_WRONG},
-		{"usage_over_asked", CAUSE_USAGE_WRONG}, {"lost_tokens", CAUSE_STREAM_FAULTY},
-		{"no_done", CAUSE_STREAM_FAULTY},	 {"no_finish", CAUSE_STREAM_FAULTY},
-		{"duplicates", CAUSE_STREAM_FAULTY},	 {"after_done", CAUSE_STREAM_FAULTY},
+		{"usage_over_asked", CAUSE_USAGE_WRONG}, {"usage_under_events", CAUSE_USAGE_WRONG},
+		{"lost_tokens", CAUSE_STREAM_FAULTY},	 {"no_done", CAUSE_STREAM_FAULTY},
+		{"no_finish", CAUSE_STREAM_FAULTY},	 {"duplicates", CAUSE_STREAM_FAULTY},
+		{"after_done", CAUSE_STREAM_FAULTY},
 	};
 	const json_t *list = json_object_get(values, "checks"), *check;
 	size_t i, k;

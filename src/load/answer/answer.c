@@ -238,6 +238,13 @@ static bool has_repeated(const struct reader *r)
 	       (r->repeats && r->usage && !r->text->calls && chunks > r->record->output_usage);
 }
 
+/* One token may end the reasoning and begin the text, which makes two events. */
+static bool has_low_usage(const struct reader *r)
+{
+	return r->usage && !r->text->calls && !has_repeated(r) &&
+	       (int64_t)r->record->chunks > r->record->output_usage + 1;
+}
+
 static void judge_stream(struct reader *r)
 {
 	const bool finished = r->text->finish[0];
@@ -246,6 +253,7 @@ static void judge_stream(struct reader *r)
 	*flags |= r->done ? 0 : LOAD_FLAG_NO_DONE;
 	*flags |= finished ? 0 : LOAD_FLAG_NO_FINISH;
 	*flags |= has_repeated(r) ? LOAD_FLAG_DUPLICATE : 0;
+	*flags |= has_low_usage(r) ? LOAD_FLAG_LOW_USAGE : 0;
 	if (!r->done && !finished)
 		set_error(r, LOAD_ERROR_CUT);
 }

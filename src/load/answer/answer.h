@@ -40,8 +40,9 @@ struct load_answer_text {
  * no chunks and no times of tokens.
  *
  * LOAD_FLAG_DUPLICATE accuses no correct server. Two equal events in a row may be two equal tokens. They
- * count as a duplicate only if events are numbered (a line "id:"), or if the answer has more chunks than
- * usage reports tokens and no parts of calls: a correct server sends at least one token in a chunk.
+ * count as a duplicate if events are numbered (a line "id:"). They also count if the answer has more chunks
+ * than usage reports tokens, and no parts of calls. A correct server sends at least one token in a chunk. For
+ * the same reason LOAD_FLAG_LOW_USAGE is set if there are at least two chunks more than tokens.
  *
  * Memory: one event at a time becomes a tree, at most 40 times as large as the event (fuzzed). NO_RESOURCE
  * only. Owner of *text: caller.

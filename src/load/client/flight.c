@@ -191,13 +191,15 @@ static void set_connected(const struct http *h, struct flight *f)
 
 void flight_end(const struct http *h, struct flight *f, CURLcode code, uint64_t now_ns)
 {
-	long status = 0;
+	long status = 0, errnum = 0;
 
 	if (f->record.flags & LOAD_FLAG_RESENT)
 		h->curl.easy_setopt(f->easy, CURLOPT_FRESH_CONNECT, 0L);
 	h->curl.easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &status);
 	f->record.status = (uint32_t)status;
 	f->record.error = http_error(h, f->easy, code);
+	h->curl.easy_getinfo(f->easy, CURLINFO_OS_ERRNO, &errnum);
+	f->used_up = errnum != 0;
 	f->record.end_ns = f->stamps && code == CURLE_OK ? f->stamp[f->stamps - 1].at_ns : now_ns;
 	set_connected(h, f);
 }

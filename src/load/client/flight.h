@@ -20,8 +20,9 @@ struct flight {
 	size_t size, room;
 	struct load_stamp *stamp;
 	size_t stamps, stamp_room;
-	bool too_large;	   /* or out of memory */
-	bool resending;	   /* its second sending has not begun yet */
+	bool too_large; /* or out of memory */
+	bool resending; /* its second sending has not begun yet */
+	bool used_up;	/* libcurl keeps an error number of the system in `easy`, and would report it again */
 	uint64_t epoch_ns; /* the run's begin on CLOCK_MONOTONIC */
 	uint64_t begun_ns; /* its transfer began */
 };

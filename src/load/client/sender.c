@@ -166,6 +166,10 @@ static void take_back(struct sender *s)
 			s->dropped += agenda_answered(s->agenda, f->request, next_ns(f),
 						      f->record.error == LOAD_ERROR_NONE);
 		}
+		if (f->used_up) {
+			flight_destroy(s->spec->http, f);
+			continue;
+		}
 		f->next = s->spare;
 		s->spare = f;
 	}

@@ -92,6 +92,7 @@
 	X(cache_share, "", 0, "share of the prompts' tokens that the server found in its prefix cache") \
 	X(usage_deviation, "", -1, "difference of reported and counted output tokens / counted ones") \
 	X(usage_over_asked, "", -1, "answers with more reported output tokens than were asked for") \
+	X(usage_under_events, "", -1, "streams with more events with text than the server reports tokens") \
 	X(lost_tokens, "", -1, "streams of the full length with fewer tokens than the server reports, by their events and text") \
 	X(no_done, "", -1, "complete streams without [DONE]") \
 	X(no_finish, "", -1, "complete answers without finish_reason") \

@@ -84,9 +84,13 @@ static void put_flags(json_t *out, const struct load_window *w)
 	static const struct {
 		const char *name;
 		uint32_t flag;
-	} of[] = {{"no_done", LOAD_FLAG_NO_DONE},      {"no_finish", LOAD_FLAG_NO_FINISH},
-		  {"duplicates", LOAD_FLAG_DUPLICATE}, {"after_done", LOAD_FLAG_AFTER_DONE},
-		  {"no_usage", LOAD_FLAG_NO_USAGE},    {"resent", LOAD_FLAG_RESENT}};
+	} of[] = {{"no_done", LOAD_FLAG_NO_DONE},
+		  {"no_finish", LOAD_FLAG_NO_FINISH},
+		  {"duplicates", LOAD_FLAG_DUPLICATE},
+		  {"after_done", LOAD_FLAG_AFTER_DONE},
+		  {"no_usage", LOAD_FLAG_NO_USAGE},
+		  {"resent", LOAD_FLAG_RESENT},
+		  {"usage_under_events", LOAD_FLAG_LOW_USAGE}};
 
 	for (size_t f = 0; f < sizeof(of) / sizeof(of[0]); f++) {
 		size_t count = 0;
@@ -176,6 +180,8 @@ static bool judge_all(json_t *out, json_t *checks, json_t *untrusted, const stru
 		{"usage_deviation", "", "Reported output tokens differ from the counted ones, share",
 		 w->spec->ignores_end ? never : usage_most},
 		{"usage_over_asked", "", "Reported output tokens are more than the answers could have", 0},
+		{"usage_under_events", "",
+		 "Streams have more events with text than the server reports tokens", 0},
 		{"lost_tokens", "",
 		 "Streams have fewer tokens than the server reports, by their events and text",
 		 lost_proven ? 0 : never},

@@ -47,7 +47,8 @@ enum load_flag {
 	LOAD_FLAG_DUPLICATE = 4,   /* an event came twice */
 	LOAD_FLAG_NO_USAGE = 8,	   /* usage was asked for and is absent */
 	LOAD_FLAG_AFTER_DONE = 16, /* events after the end mark */
-	LOAD_FLAG_RESENT = 32	   /* sent again: the server had closed the connection, see flight.c */
+	LOAD_FLAG_RESENT = 32,	   /* sent again: the server had closed the connection, see flight.c */
+	LOAD_FLAG_LOW_USAGE = 64   /* usage reports fewer tokens than the stream has events with text */
 };
 
 struct load_record {

@@ -42,6 +42,7 @@ static const struct {
 	{LOAD_FLAG_NO_DONE, "no_done"},	      {LOAD_FLAG_NO_FINISH, "no_finish"},
 	{LOAD_FLAG_DUPLICATE, "duplicate"},   {LOAD_FLAG_NO_USAGE, "no_usage"},
 	{LOAD_FLAG_AFTER_DONE, "after_done"}, {LOAD_FLAG_RESENT, "resent"},
+	{LOAD_FLAG_LOW_USAGE, "low_usage"},
 };
 enum { RECORD_FLAGS = sizeof(record_flags) / sizeof(record_flags[0]) };
 #endif

@@ -1,0 +1,56 @@
+#!/bin/sh
+# assay serve on a GPU that is not there (the fake driver): its plan is for the GPU, and a GPU that is lost in the middle of an answer costs this
+# answer and a start of the engine. usage: serve_gpu.sh ASSAY FAKES ROOT
+. "$(dirname "$0")/gpus.sh"
+FAKE_NVML_FILE=$root/tests/fake/h100.json
+command -v curl > /dev/null || { echo "1..0 # SKIP curl is not installed"; exit 0; }
+server=
+trap '[ -z "$server" ] || kill "$server"; rm -rf "$tmp"' EXIT
+expect 0 make-model --shape tiny-64 --seed 3 --out tiny || { cat err; exit 1; }
+if ! expect 0 tokens tiny x && says 'built without tokenizers' err; then
+	echo "1..0 # SKIP this build has no tokenizers"
+	exit 0
+fi
+if ! "$assay" list kernels | grep -q decode; then
+	echo "1..0 # SKIP this build has no kernels"
+	exit 0
+fi
+
+ok "a plan" expect 0 serve tiny --plan
+ok "is for the GPU" says '^device  *NVIDIA H100' out
+ok "one for the GPU needs no --memory" expect 0 serve tiny --plan --device gpu --json
+ok "and has its name" says '"device": "NVIDIA H100' out
+all=$(sed -n 's/^ "bytes": \([0-9]*\),/\1/p' out)
+ok "less memory is planned as stated" expect 0 serve tiny --plan --memory 100MB --json
+ok "on the same GPU" eval 'says "\"device\": \"NVIDIA H100" out && [ "$(sed -n "s/^ \"bytes\": \([0-9]*\),/\1/p" out)" -lt "$all" ]'
+ok "the CPU if that is asked for" eval 'expect 0 serve tiny --plan --device cpu && says "^device  *cpu$" out'
+FAKE_CUDA=memory=2049 "$assay" serve tiny --plan > out 2> err
+ok "a GPU that is full leaves the CPU, as in the server" says '^device  *cpu$' out
+ok "which is told" says 'on the CPU (--device gpu would fail)' err
+
+# Each engine process loses the GPU in its 30th step of one row.
+export FAKE_CUDA=cuLaunchCooperativeKernel=719@30 FAKE_CUDA_IN=__engine
+tries() { for _ in $(seq 600); do "$@" && return 0; sleep 0.1; done; return 1; }
+"$assay" serve tiny --device gpu --port 0 --context 256 --max-sequences 1 --memory 128MB > serve.out 2> serve.err < /dev/null &
+server=$!
+tries grep -q '^API' serve.out
+url=$(sed -n 's/^API and chat page: //p' serve.out)
+ready() { curl -s "$url/ready" > out; says '"ready"' out; }
+complete() { curl -sN "$url/v1/completions" -d "{\"prompt\":\"Hello\",\"ignore_eos\":true,$1}" > out; } # MEMBERS
+# For half a second, until the next engine begins to load.
+refused() { for _ in $(seq 1000); do curl -s "$url/ready" > out; says '719' out && return 0; done; return 1; }
+ok "the server is ready" tries ready
+ok "an answer" eval 'complete "\"max_tokens\":5" && says "\"completion_tokens\":5" out'
+ok "a stream in which the GPU is lost has tokens" eval 'complete "\"max_tokens\":100,\"stream\":true" && says "\"text\":\"" out'
+ok "and ends with the error" says '^data: {"error":{.*"code":"engine_lost"' out
+ok "the server says why it is not ready, in the driver's words" refused
+ok "with the code" says '"code":"engine_unavailable"' out
+ok "the engine comes back" tries ready
+ok "and answers" eval 'complete "\"max_tokens\":5" && says "\"completion_tokens\":5" out'
+ok "its second start is counted" eval 'curl -s "$url/metrics" > out && says "^assay_engine_starts_total{.*} 2$" out'
+ok "the log names the call that failed" says 'the engine ended: cuLaunchCooperativeKernel: .*719.*; it starts again' serve.err
+kill "$server"
+wait "$server"
+ok "it ends well" [ $? = 0 ]
+server=
+finish
