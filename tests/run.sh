@@ -218,6 +218,7 @@ campaigns() {
 	campaign serve_connections build . "${LONG_CONNECTIONS:-10000}"
 	campaign exporter build . 30
 	campaign watch_cost build . "${LONG_WATCH:-60}"
+	campaign check_gpu_watch build/src/assay build/tests/fake/libnvidia-ml.so.1 .
 	campaign serve_soak build/src/assay . "${LONG_SOAK:-1800}"
 	campaign schedule build . "${LONG_REQUESTS:-1000000}"
 	campaign walks build/src/assay . build

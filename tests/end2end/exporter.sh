@@ -95,7 +95,8 @@ default_place() {
 		sleep 0.05
 	done
 	if grep -q 'http://127\.0\.0\.1:19841/metrics' exporter.out; then
-		grep -q ' 0100007F:4D81 00000000:0000 0A ' /proc/net/tcp && down # it listens there, and on no other address
+		# it listens there, and on no other address
+		[ "$(awk '$2 ~ /:4D81$/ && $4 == "0A" { print $2 }' /proc/net/tcp /proc/net/tcp6)" = 0100007F:4D81 ] && down
 		return
 	fi
 	wait "$exporter"

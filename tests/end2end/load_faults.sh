@@ -32,9 +32,9 @@ have() {
 whole() { ! awk -v fault="$1" '$2 == fault && ($6 != 8 || $10 != 8 || $11 != $7)' joined | grep .; } # FAULT: with all tokens and events
 
 # 1. Errors
-options='--timeout 1'
+options='--timeout 4'
 against --seed 4 --fault 429:0.06 --fault 503:0.06 --fault redirect:0.06 --fault reset:0.06 --fault early_close:0.06 --fault garbage:0.06 \
-	--fault bad_chunk:0.06 --fault endless_header:0.06 --fault stall:0.06:5 --fault hang:0.06 --fault error_event:0.06 --fault bad_json:0.06
+	--fault bad_chunk:0.06 --fault endless_header:0.06 --fault stall:0.06:9 --fault hang:0.06 --fault error_event:0.06 --fault bad_json:0.06
 ok "a server with many faults fails the run" [ "$code" != 0 ]
 ok "each request has the error of its fault" have 429=limited 503=unavailable redirect=redirect reset=reset early_close=cut garbage=garbage bad_chunk=garbage \
 	endless_header=garbage stall=timeout hang=timeout error_event=server bad_json=garbage
@@ -60,7 +60,8 @@ ok "events in four pieces, one cut within a character, are whole" whole split
 ok "a stream with a length" whole content_length
 ok "HTTP/1.0, whose connection ends the answer" whole http10
 ok "a header that comes slowly" whole slow_headers
-ok "delays the first token" awk '$2 == "slow_headers" && $15 < 300 || $2 == "none" && $15 > 250 { bad = 1 } END { exit bad }' joined
+# of the others, a busy machine may delay some
+ok "delays the first token" awk '$2 == "slow_headers" && $15 < 300 { bad = 1 } $2 == "none" { n++; late += $15 > 250 } END { exit bad || late > n / 2 }' joined
 ok "answers without usage are told" says 'did not report usage for some answers' out
 ok "each by itself" awk '($4 ~ /no_usage/) != ($2 == "no_usage") { bad = 1 } END { exit bad }' joined
 # A server that closes connections after an answer without saying so, as llama.cpp's does: the next request on one is sent again.

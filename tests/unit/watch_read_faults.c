@@ -194,8 +194,8 @@ static void test_a_driver_that_lies(void **state)
 	for (size_t i = 0; i < LIES; i++)
 		text_addf(&said, "%s%s", i ? "," : "", lies[i].lie);
 	setenv("FAKE_NVML_VALUE", text_str(&said), 1);
-	setenv("FAKE_NVML_AFTER", "2", 1);
-	setenv("FAKE_NVML_BEFORE", "6", 1);
+	setenv("FAKE_NVML_AFTER", "4", 1);
+	setenv("FAKE_NVML_BEFORE", "14", 1);
 	bed_start(&b, *state, 0.1);
 	recorder = bed_record(&b);
 	BED_WAIT(&b, lies_that_are(&b, true) == LIES);
