@@ -12,7 +12,8 @@ static enum status plan_of(const struct serve_opts *o, const struct log *log, st
 
 	options.log = log;
 	st = load_plan(plan, &options, &why);
-	if (st && options.device == LOAD_GPU && !options.memory)
+	if (st && options.device == LOAD_GPU && !options.memory &&
+	    (why.cause == CAUSE_DRIVER_MISSING || why.cause == CAUSE_NOT_GRANTED))
 		return error_set_cause(
 			err, st, why.cause,
 			"%s; a plan for a GPU that is not here needs --memory, for example --memory 72GiB for 90 %% of 80 GiB",

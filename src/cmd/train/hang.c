@@ -100,8 +100,10 @@ static void name_collective(char out[224], uint64_t number, const struct team_fl
 {
 	const char *copy = within ? " within its copy of the model" : "",
 		   *stream = team_flight_stream_text(c->stream);
-	char layer[48] = "";
+	char layer[48] = "", bytes[32] = "";
 
+	if (c->bytes)
+		snprintf(bytes, sizeof(bytes), ", %llu bytes", (unsigned long long)c->bytes);
 	if ((c->kind == TEAM_FLIGHT_ALL_REDUCE || c->kind == TEAM_FLIGHT_REDUCE_SCATTER ||
 	     c->kind == TEAM_FLIGHT_ALL_GATHER) &&
 	    c->layer >= 0)
@@ -109,9 +111,8 @@ static void name_collective(char out[224], uint64_t number, const struct team_fl
 	if (c->kind == TEAM_FLIGHT_NONE)
 		snprintf(out, 224, "collective %llu%s", (unsigned long long)number, copy);
 	else
-		snprintf(out, 224, "collective %llu (%s%s%s, %llu bytes%s%s)", (unsigned long long)number,
-			 team_flight_text(c->kind), layer, copy, (unsigned long long)c->bytes,
-			 *stream ? ", on the " : "", stream);
+		snprintf(out, 224, "collective %llu (%s%s%s%s%s%s)", (unsigned long long)number,
+			 team_flight_text(c->kind), layer, copy, bytes, *stream ? ", on the " : "", stream);
 }
 
 /* What the records of ranks from `from` on say of a collective. */
@@ -250,7 +251,7 @@ static void explain_nobody(struct training *t, const struct flights *flights, un
 	const struct team_flight_named named = named_in(f, flights->known, from, count, f[from].begun);
 
 	name_collective(what, f[from].begun, &named, within);
-	if (gpu && !f[from].by_device)
+	if (named.stream == TEAM_FLIGHT_STREAM_COMMUNICATION && !f[from].by_device)
 		snprintf(t->end.text, sizeof(t->end.text),
 			 "training hangs: %s have enqueued %s, and this driver does not tell which GPU has "
 			 "not reached it",
@@ -258,7 +259,9 @@ static void explain_nobody(struct training *t, const struct flights *flights, un
 	else
 		snprintf(t->end.text, sizeof(t->end.text),
 			 "%s have been in %s for %.0f s: no rank is behind, so %s", who, what, since_s,
-			 gpu ? "a link or NCCL hangs" : "the network or MPI hangs");
+			 named.stream == TEAM_FLIGHT_STREAM_COMMUNICATION ? "a link or NCCL hangs"
+			 : gpu						  ? "the network hangs"
+									  : "the network or MPI hangs");
 }
 
 static void explain_stopped(struct training *t, const struct flights *f, unsigned stopped)

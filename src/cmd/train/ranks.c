@@ -516,15 +516,14 @@ static void take_end(struct training *t, unsigned rank, const json_t *all)
 		return;
 	t->end.status = e.status;
 	t->end.cause = e.cause;
-	if (e.cause ==
-	    CAUSE_TIMED_OUT) /* this one lost patience first, and may have waited for another one */
-		snprintf(t->end.text, sizeof(t->end.text),
-			 "%.400s; the ranks' records do not show which one of them hangs", e.text);
-	else if (!strncmp(e.text, "rank ", 5))
-		snprintf(t->end.text, sizeof(t->end.text), "%.480s", e.text);
+	if (!strncmp(e.text, "rank ", 5))
+		snprintf(t->end.text, sizeof(t->end.text), "%.400s", e.text);
 	else
-		snprintf(t->end.text, sizeof(t->end.text), "rank %u on %.40s: %.400s", rank,
+		snprintf(t->end.text, sizeof(t->end.text), "rank %u on %.40s: %.360s", rank,
 			 s->node[s->rank[rank].node].shown, e.text);
+	if (e.cause == CAUSE_TIMED_OUT) /* it lost patience first, and may have waited for another one */
+		snprintf(t->end.text + strlen(t->end.text), sizeof(t->end.text) - strlen(t->end.text),
+			 "; the ranks' records do not show which one of them hangs");
 }
 
 static void lose(struct training *t, const struct error *why)

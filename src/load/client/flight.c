@@ -199,7 +199,7 @@ void flight_end(const struct http *h, struct flight *f, CURLcode code, uint64_t 
 	f->record.status = (uint32_t)status;
 	f->record.error = http_error(h, f->easy, code);
 	h->curl.easy_getinfo(f->easy, CURLINFO_OS_ERRNO, &errnum);
-	f->used_up = errnum != 0;
+	f->used_up = errnum != 0 || f->record.flags & LOAD_FLAG_RESENT;
 	f->record.end_ns = f->stamps && code == CURLE_OK ? f->stamp[f->stamps - 1].at_ns : now_ns;
 	set_connected(h, f);
 }

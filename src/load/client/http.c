@@ -140,6 +140,14 @@ static enum load_error error_of_connection(const struct http *h, CURL *c)
 	return is_own_fault(errnum) ? LOAD_ERROR_CLIENT : LOAD_ERROR_CONNECT;
 }
 
+/* Errors of the system that end a connection. Not those of an address that was tried before the one that
+ * answered, which libcurl keeps too. */
+static bool is_lost(long errnum)
+{
+	return errnum == ECONNRESET || errnum == EPIPE || errnum == ETIMEDOUT || errnum == ECONNABORTED ||
+	       errnum == ENOTCONN || errnum == EHOSTUNREACH || errnum == ENETUNREACH || errnum == ENETDOWN;
+}
+
 /* Without TLS, libcurl has an error of the system for a lost connection, and none for bytes that it refused:
  * a header without end, or a chunk whose size is no number. */
 static enum load_error error_of_reading(const struct http *h, CURL *c)
@@ -147,7 +155,7 @@ static enum load_error error_of_reading(const struct http *h, CURL *c)
 	long errnum = 0;
 
 	h->curl.easy_getinfo(c, CURLINFO_OS_ERRNO, &errnum);
-	return errnum || !strncmp(h->o.base, "https:", 6) ? LOAD_ERROR_RESET : LOAD_ERROR_GARBAGE;
+	return is_lost(errnum) || !strncmp(h->o.base, "https:", 6) ? LOAD_ERROR_RESET : LOAD_ERROR_GARBAGE;
 }
 
 /* The time limit ran out before there was a connection, or after that. */

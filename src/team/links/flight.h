@@ -41,7 +41,7 @@ enum team_flight_stream { TEAM_FLIGHT_STREAMS(X) TEAM_FLIGHT_STREAM_COUNT };
 #undef X
 const char *team_flight_stream_text(enum team_flight_stream stream);
 
-struct team_flight_named { /* a collective of the record */
+struct team_flight_named { /* a collective of the record; bytes 0: they differ between ranks */
 	enum team_flight_kind kind;
 	enum team_flight_stream stream;
 	uint64_t bytes;

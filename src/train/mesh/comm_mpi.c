@@ -407,14 +407,18 @@ static uint64_t bytes_of(const struct task *t)
 	}
 }
 
+/* 0: ranks of one group may have other ranges than those of the next. */
+static uint64_t compared_bytes(const struct task *t)
+{
+	return t->group && !t->group->equal && t->kind == TASK_SUM ? 0 : bytes_of(t);
+}
+
 /* Compares the collective between the ranks, which may wait for a rank that has not begun the part. The first
  * one makes MPI itself, so it is entered unseen. */
 static enum status compare(struct comm_mpi *m, const struct task *t, struct error *err)
 {
-	/* ranks of one group may have other ranges than those of the next */
-	const bool own_size = t->group && !t->group->equal && t->kind == TASK_SUM;
 	const struct collective c = {
-		.kind = record_kinds[t->kind], .type = t->type, .bytes = own_size ? 0 : bytes_of(t)};
+		.kind = record_kinds[t->kind], .type = t->type, .bytes = compared_bytes(t)};
 	const uint64_t began = clock_now_ns(clock_monotonic());
 	enum status st;
 
@@ -431,7 +435,7 @@ static enum status ask(struct comm_mpi *m, const struct task *t, bool done, stru
 	const struct team_flight_named named = {
 		.kind = t->group && !t->group->alike ? record_kinds_of_groups[t->kind]
 						     : record_kinds[t->kind],
-		.bytes = bytes_of(t),
+		.bytes = compared_bytes(t),
 		.layer = (int32_t)(t->group ? t->group->comm.layer : m->comm.layer)};
 	enum status st;
 

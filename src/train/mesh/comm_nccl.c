@@ -112,23 +112,23 @@ static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype tr
 			 enum team_flight_kind kind, struct error *err)
 {
 	const uint64_t bytes = dtype_bytes(travels, (uint64_t)x->cols);
-	/* ranks of one group may have other ranges than those of the next */
-	const bool own_size = n->all && !n->members.equal && kind == TEAM_FLIGHT_ALL_REDUCE;
+	/* 0: ranks of one group may have other ranges than those of the next */
+	const uint64_t compared = n->all && !n->members.equal && kind == TEAM_FLIGHT_ALL_REDUCE ? 0 : bytes;
 	struct comm_nccl *all = n->all ? n->all : n;
 	enum status st = STATUS_OK;
 
 	if ((x->dtype != DTYPE_F32 && x->dtype != DTYPE_BF16) || x->rows != 1)
 		return error_set(err, STATUS_BUG, "collectives take one row of F32 or BF16");
 	n->number = team_flight_ask(n->team->board, record_of(n),
-				    &(struct team_flight_named){kind, TEAM_FLIGHT_STREAM_COMMUNICATION, bytes,
-								(int32_t)n->comm.layer});
+				    &(struct team_flight_named){kind, TEAM_FLIGHT_STREAM_COMMUNICATION,
+								compared, (int32_t)n->comm.layer});
 	if (!is_apart(n)) {
 		/* The host may wait for another rank in the comparison, while the device has nothing to do.
 		 */
 		st = gpu_event_record(all->from, gpu_backend_stream(n->back), err);
 		all->marked = !st;
 		if (!st)
-			st = compare(n, kind, (uint32_t)travels + 1, own_size ? 0 : bytes, err);
+			st = compare(n, kind, (uint32_t)travels + 1, compared, err);
 	}
 	if (st)
 		return st;
@@ -497,8 +497,7 @@ static bool arrives(struct comm_nccl *n, struct team_flight_words *words)
 	return arrived;
 }
 
-/* Lets the device write the words of the flight record, if the driver can do it. */
-static void start_writing(struct comm_nccl *n)
+static void try_writing(struct comm_nccl *n)
 {
 	struct gpu_device *d = gpu_backend_device(n->back);
 	struct team_flight_words *words = team_flight_words(n->team->board);
@@ -514,7 +513,28 @@ static void start_writing(struct comm_nccl *n)
 		n->words = 0;
 		gpu_host_unregister(d, pages);
 	}
+}
+
+/* Lets the devices write the words of their flight records, if the drivers of all ranks can do it: records
+ * are compared, and "begun" must mean the same in all of them. `st`: of this rank so far. */
+static enum status start_writing(struct comm_nccl *n, enum status st, struct error *err)
+{
+	bool *writes = calloc(n->team->size, sizeof(*writes)), mine;
+
+	if (!st && !writes)
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the ranks");
+	if (!st)
+		try_writing(n);
+	mine = n->words != 0;
+	st = team_agree(n->team, st, err);
+	if (!st)
+		st = team_gather(n->team, &mine, sizeof(mine), writes, err);
+	for (unsigned r = 0; r < n->team->size; r++)
+		if (st || !writes[r])
+			stop_writing(n);
 	team_flight_by_device(n->team->board, n->words != 0);
+	free(writes);
+	return st;
 }
 
 static void nccl_close_comm(struct comm *c)
@@ -602,9 +622,7 @@ enum status comm_nccl_device(struct comm *c, struct backend *back, struct error 
 		st = gpu_event_create(d, &n->to, err);
 	if (!st && c->travels == DTYPE_BF16)
 		st = gpu_alloc(d, &n->rounded, dtype_bytes(DTYPE_BF16, PIECE), err);
-	if (!st)
-		start_writing(n);
-	st = team_agree(n->team, st, err);
+	st = start_writing(n, st, err);
 	return st ? st : team_nccl_comm(n->team, &spec, &n->ranks, err);
 }
 

@@ -12,7 +12,7 @@ static bool is_of_another_rank(const struct train *t, const char *text)
 {
 	unsigned rank;
 
-	return t->comm && sscanf(text, "rank %u:", &rank) == 1 && rank != t->comm->rank;
+	return t->comm && sscanf(text, "rank %u", &rank) == 1 && rank != t->comm->rank;
 }
 
 enum status run_fails(const struct train *t, const char *doing, enum status st, const struct error *why,

@@ -49,9 +49,9 @@ static void find_instances(struct gpu_reader *r, struct gpu *g)
 		g->instance[i].seen = false;
 	if (!g->mig && !gpu_is_rare(g))
 		return; /* a mode is changed by an administrator while nothing uses the GPU */
-	if (r->nvml.mig_mode && r->nvml.mig_mode(g->device, &mode, &pending))
-		mode = 0;
-	if (mode != g->mig) /* another mode has other readings */
+	if (r->nvml.mig_mode && (r->nvml.mig_mode(g->device, &mode, &pending) || mode > 1))
+		mode = g->mig; /* it did not tell */
+	if (mode != g->mig)    /* another mode has other readings */
 		memset(g->never, 0, sizeof(g->never));
 	g->mig = mode;
 	if (mode && r->nvml.mig_device)

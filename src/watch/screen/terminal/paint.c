@@ -148,17 +148,18 @@ void paint_cell(unsigned x, unsigned y, struct screen_cell c, unsigned width, un
 	p.x = c.code < 0x80 && x + 1 < width ? x + 1 : NOWHERE;
 }
 
-/* The terminal may be slow, and may not block. */
+/* The terminal may be slow, and may not block. A signal ends it: the next frame is painted whole then, or the
+ * program ends. */
 static int write_all(const char *data, size_t size)
 {
 	while (size) {
 		ssize_t n = write(STDOUT_FILENO, data, size);
 		struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
 
-		if (n < 0 && errno != EINTR && errno != EAGAIN)
+		if (n < 0 && errno != EAGAIN)
 			return 1;
-		if (n < 0 && errno == EAGAIN)
-			poll(&out, 1, -1);
+		if (n < 0 && poll(&out, 1, -1) < 0)
+			return 1;
 		data += n > 0 ? n : 0;
 		size -= n > 0 ? (size_t)n : 0;
 	}
