@@ -430,17 +430,24 @@ static enum status compare(struct comm_mpi *m, const struct task *t, struct erro
 	return st;
 }
 
-static enum status ask(struct comm_mpi *m, const struct task *t, bool done, struct error *err)
+/* Only of what is recorded: groups have no kind of their own for the rest. */
+static void note_asked(const struct comm_mpi *m, const struct task *t)
 {
-	const struct team_flight_named named = {
-		.kind = t->group && !t->group->alike ? record_kinds_of_groups[t->kind]
-						     : record_kinds[t->kind],
-		.bytes = compared_bytes(t),
-		.layer = (int32_t)(t->group ? t->group->comm.layer : m->comm.layer)};
-	enum status st;
+	const bool own = t->group && !t->group->alike;
 
 	if (is_recorded(t))
-		team_flight_ask(m->team->board, record_of(t), &named);
+		team_flight_ask(m->team->board, record_of(t),
+				&(struct team_flight_named){
+					.kind = own ? record_kinds_of_groups[t->kind] : record_kinds[t->kind],
+					.bytes = compared_bytes(t),
+					.layer = (int32_t)(t->group ? t->group->comm.layer : m->comm.layer)});
+}
+
+static enum status ask(struct comm_mpi *m, const struct task *t, bool done, struct error *err)
+{
+	enum status st;
+
+	note_asked(m, t);
 	st = compare(m, t, err);
 	if (st)
 		return st;
