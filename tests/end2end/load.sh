@@ -4,11 +4,6 @@
 # usage: load.sh BUILD ROOT
 set -u
 build=$(realpath "$1") root=$(realpath "$2")
-assay=$build/src/assay
-. "$root/tests/end2end/tap.sh"
-ASSAY_MODULE_DIR=$build/src/load
-export ASSAY_MODULE_DIR
-scratch
 . "$root/tests/end2end/load_bed.sh"
 
 again() { "$assay" report "$dir" > out 2> err; [ $? = "$code" ] && says missed out; } # the same verdict as that of the run

@@ -1,4 +1,9 @@
-# A stub server and runs of `assay load` against it, for the scripts beside it. They set $build and $assay first, and call scratch.
+# A stub server and runs of `assay load` against it, for the scripts beside it. They set $build and $root first.
+assay=$build/src/assay
+. "$root/tests/end2end/tap.sh"
+ASSAY_MODULE_DIR=$build/src/load
+export ASSAY_MODULE_DIR
+scratch
 stub=
 trap 'down; rm -rf "$tmp"' EXIT
 runs=0

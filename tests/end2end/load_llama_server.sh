@@ -2,11 +2,6 @@
 # tools/load-llama-server against the stub server, which prints llama.cpp's names of metrics. usage: load_llama_server.sh BUILD ROOT
 set -u
 build=$(realpath "$1") root=$(realpath "$2")
-assay=$build/src/assay
-. "$root/tests/end2end/tap.sh"
-ASSAY_MODULE_DIR=$build/src/load
-export ASSAY_MODULE_DIR
-scratch
 . "$root/tests/end2end/load_bed.sh"
 "$assay" make-model --shape tiny --seed 3 --out tiny > out 2> err || { cat err; exit 1; }
 # fails CODE WORDS ARG..

@@ -41,7 +41,7 @@ ranked() { # RANKS WORDS..: as a launcher starts them; rank 0's words in out, th
 		(
 			env ASSAY_SIZE="$ranks" ASSAY_LOCAL_SIZE="$ranks" ASSAY_HOST=127.0.0.1 ASSAY_PORT=$port ASSAY_JOB=job$port \
 				ASSAY_RANK="$r" ASSAY_LOCAL_RANK="$r" ${own[$r]:-} \
-				timeout 120 "$assay" train "$@" > "out.$r" 2> "err.$r"
+				timeout "${patience:-120}" "$assay" train "$@" > "out.$r" 2> "err.$r"
 			echo $? > "code.$r"
 		) &
 	done

@@ -3,22 +3,11 @@
 # that goes on with another number of ranks that share a model. usage: train_tensor_gpu.sh ASSAY FAKES ROOT
 . "$(dirname "$0")/gpus.sh"
 . "$here/gpu_ranks.sh"
-if ! says '^train_rows ' "$root/src/kernel/list" || ! "$assay" list kernels | grep -q train_rows; then
-	echo "1..0 # SKIP this build has no kernels"
-	exit 0
-fi
-expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
-if ! expect 0 tokens model x && says 'built without tokenizers' err; then
-	echo "1..0 # SKIP this build has no tokenizers"
-	exit 0
-fi
+. "$here/train_ranks.sh"
+patience=300
 # The same matrices as 12 heads of 16 columns, which four ranks can divide.
 sed -i 's/"num_attention_heads": 6/"num_attention_heads": 12/; s/"num_key_value_heads": 2/"num_key_value_heads": 4/; s/"head_dim": 32/"head_dim": 16/' \
 	model/config.json
-for i in $(seq 24); do
-	echo '{"messages":[{"role":"user","content":"town '"$i $(printf "%$((i * 7 % 30))s" x)"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
-done > rows.jsonl
-head -n 4 rows.jsonl > held.jsonl
 config() { # NAME SIZE LINES..: SIZE ranks share a model; lines are added to its training
 	yaml=$1 size=$2
 	shift 2
@@ -39,25 +28,8 @@ $([ "${full:-no}" = no ] || printf '  full_finetuning: true\n  bucket_cap_mb: 0.
 CONFIG
 	for line; do echo "  $line" >> "$yaml"; done
 }
-losses() { grep '"type":"step"' "$1" | tr ',{' '\n\n' | sed -n 's/^"loss"://p'; }
 history() { tr ',{' '\n\n' < "$1" | sed -n 's/^ *"loss": *\([-0-9.e+]*\).*/\1/p' | head -n 4; }
 near() { paste one two | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > '"${1:-1e-3}"' * $1) bad = 1 } END { exit bad || NR != 4 }'; }
-ranked() { # RANKS WORDS..: as a launcher starts them; rank 0's words in out, those of all in err
-	ranks=$1
-	port=$((port + 10))
-	shift
-	for ((r = 0; r < ranks; r++)); do
-		(
-			env ASSAY_SIZE="$ranks" ASSAY_LOCAL_SIZE="$ranks" ASSAY_HOST=127.0.0.1 ASSAY_PORT=$port ASSAY_JOB=job$port \
-				ASSAY_RANK="$r" ASSAY_LOCAL_RANK="$r" ${own[$r]:-} \
-				timeout 300 "$assay" train "$@" > "out.$r" 2> "err.$r"
-			echo $? > "code.$r"
-		) &
-	done
-	wait
-	cp out.0 out
-	cat err.* > err
-}
 # lora: fused with its base layers; apart: separate GEMMs with dropout.
 for kind in lora apart full; do
 	full=$([ $kind = full ] && echo yes || echo no) dropout=$([ $kind = apart ] && echo 0.1 || echo 0)
