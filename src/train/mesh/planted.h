@@ -6,6 +6,7 @@
  * size               the gradient's first all-reduce or reduce-scatter has one number less
  * type               it is a broadcast
  * order              it comes second
+ * nan                its first number is NaN
  * weights            the first all-gather of weights has one number less
  * hang               the rank reads MORE (a FIFO) for ever before it computes
  * layer              tensor parallel: the same before the step's first collective within a copy of the model
