@@ -20,7 +20,7 @@ enum { FIRST_STEP = 3, LATE_SHARE = 300, NETWORK_SHARE = 100 };
 static const uint64_t HOUR_NS = 3600000000000u;
 
 /* clang-format off */
-#define KINDS(X) X(SIZE, "size") X(TYPE, "type") X(ORDER, "order") X(NOT_FINITE, "nan") X(HANG, "hang") X(LOST, "lost") X(LATE, "late") X(NETWORK, "network") X(WEIGHTS, "weights") X(LAYER, "layer") X(KERNEL, "kernel")
+#define KINDS(X) X(SIZE, "size") X(TYPE, "type") X(ORDER, "order") X(NOT_FINITE, "nan") X(HANG, "hang") X(LOST, "lost") X(LATE, "late") X(NETWORK, "network") X(WEIGHTS, "weights") X(LAYER, "layer") X(KERNEL, "kernel") X(ALONE, "alone")
 /* clang-format on */
 #define X(name, word) KIND_##name,
 enum kind { KINDS(X) KIND_COUNT };
@@ -133,6 +133,12 @@ static enum status strike_step(struct error *err)
 	return planted.kind == KIND_KERNEL && first ? hang_device(err) : STATUS_OK;
 }
 
+/* No collective takes place: ranks keep their own numbers. */
+static bool is_alone(void)
+{
+	return planted.on && planted.kind == KIND_ALONE;
+}
+
 static enum status part(struct comm *c, const char *name, uint64_t number, uint64_t shape, struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -143,6 +149,10 @@ static enum status part(struct comm *c, const char *name, uint64_t number, uint6
 		st = strike_step(err);
 	if (st)
 		return st;
+	if (is_alone() && !strcmp(name, "step")) { /* fewer collectives than the ranks agreed on */
+		name = "step of ranks alone";
+		shape = COMM_PART_ONCE;
+	}
 	return inner_of(c)->part ? inner_of(c)->part(c, name, number, shape, err) : STATUS_OK;
 }
 
@@ -192,7 +202,7 @@ static enum status all_reduce(struct comm *c, struct mat x, struct error *err)
 	bool replaced;
 	const enum status st = strike_sum(c, &x, &replaced, err);
 
-	return st || replaced ? st : inner_of(c)->all_reduce(c, x, err);
+	return st || replaced || is_alone() ? st : inner_of(c)->all_reduce(c, x, err);
 }
 
 static enum status reduce_scatter(struct comm *c, struct mat x, const size_t *border, struct error *err)
@@ -200,7 +210,7 @@ static enum status reduce_scatter(struct comm *c, struct mat x, const size_t *bo
 	bool replaced;
 	const enum status st = strike_sum(c, &x, &replaced, err);
 
-	return st || replaced ? st : inner_of(c)->reduce_scatter(c, x, border, err);
+	return st || replaced || is_alone() ? st : inner_of(c)->reduce_scatter(c, x, border, err);
 }
 
 static enum status all_gather(struct comm *c, struct mat x, const size_t *border, struct error *err)
@@ -210,7 +220,7 @@ static enum status all_gather(struct comm *c, struct mat x, const size_t *border
 		note_time();
 		x.cols = x.ld = x.cols - 1;
 	}
-	return inner_of(c)->all_gather(c, x, border, err);
+	return is_alone() ? STATUS_OK : inner_of(c)->all_gather(c, x, border, err);
 }
 
 /* -- within a copy of the model -- */
@@ -244,6 +254,12 @@ static enum status wait_for(struct comm *c, struct error *err)
 	if (!st && planted.on && planted.kind == KIND_NETWORK)
 		planted.all->count.wait_s += sleep_share(NETWORK_SHARE);
 	return st;
+}
+
+/* A fault of all ranks, whatever rank is named. */
+static bool is_of_all(enum kind kind)
+{
+	return kind == KIND_NETWORK || kind == KIND_ALONE;
 }
 
 static bool parse(const char *words)
@@ -313,14 +329,19 @@ enum status planted_put(struct comm *all, struct comm *data, struct comm *tensor
 			err, STATUS_BAD_INPUT,
 			"ASSAY_TEST_PLANT=%.40s plants a fault, which only tests may do: set ASSAY_TEST=1",
 			words);
-	if (!parse(words) || (planted.rank >= all->size && planted.kind != KIND_NETWORK))
+	if (!parse(words) || (planted.rank >= all->size && !is_of_all(planted.kind)))
 		return error_set(
 			err, STATUS_BAD_INPUT,
 			"ASSAY_TEST_PLANT=%.40s is not KIND:RANK[@STEP][:MORE] with a kind of size, type, "
-			"order, nan, hang, lost, late, network, weights, layer, kernel and a rank below %u",
+			"order, nan, hang, lost, late, network, weights, layer, kernel, alone and a rank below %u",
 			words, all->size);
 	if (planted.kind == KIND_KERNEL && back->kind != BACKEND_GPU)
 		return error_set(err, STATUS_BAD_INPUT, "ASSAY_TEST_PLANT=%.40s needs GPUs", words);
+	if (planted.kind == KIND_ALONE && tensor)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"ASSAY_TEST_PLANT=%.40s: ranks that share a copy of the model cannot compute alone",
+			words);
 	planted.all = all;
 	planted.back = back;
 	planted.mine = all->rank == planted.rank;

@@ -14,6 +14,7 @@
  * lost               the rank is killed
  * late               it sleeps in each step before it computes, MORE percent (300) of the mean step
  * network            every rank's collectives take MORE percent (100) of the mean step longer
+ * alone              no collective of any rank takes place, so that a step has the time of its computation
  *
  * The file ASSAY_TEST_PLANT_AT gets the time at which the fault began.
  */
