@@ -104,6 +104,10 @@ trial() {
 		words="error: all ranks have been in collective [0-9]* (.*, on the communication stream) for .*: no rank is behind, so a link or NCCL hangs"
 		most=
 		;;
+	other)
+		run "other:$odd@$step" short.yaml
+		words="error: ranks $((odd / 2 * 2)) and $((odd / 2 * 2 + 1)) entered different collectives: collective [0-9]* (.* within its copy of the model, .*) and collective " most=$((limit + spare))
+		;;
 	mismatch | size | type | order | weights)
 		kinds=(size type order)
 		planted=$1
@@ -167,7 +171,7 @@ all_trials() {
 		case $kind in
 		none | link) ;;
 		late) ok ".. within $window steps" [ $soon = "$trials" ] ;;
-		hang | kernel | layer) ok ".. within the limit and $spare s" [ $soon = "$trials" ] ;;
+		hang | kernel | layer | other) ok ".. within the limit and $spare s" [ $soon = "$trials" ] ;;
 		*) ok ".. within $spare s" [ $soon = "$trials" ] ;;
 		esac
 	done
@@ -199,7 +203,7 @@ if [ -z "$zero" ]; then
 	dividing 4 2 "dp_shard_size: 2"
 	dividing 4 3 "tensor_parallel_size: 2"
 	# Two copies of two ranks: the rank that hangs is named, and not the other one of its copy, which waits for it.
-	ODD=1 KINDS=layer dividing 4 3 "tensor_parallel_size: 2"
+	ODD=1 KINDS="layer other" dividing 4 3 "tensor_parallel_size: 2"
 	ODD=3 KINDS="hang layer" dividing 4 0 "tensor_parallel_size: 2"
 	ranks=$was zero='' more='' trials=$all
 	config short.yaml 8

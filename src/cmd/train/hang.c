@@ -274,14 +274,30 @@ static void explain_stopped(struct training *t, const struct flights *f, unsigne
 		 node_of(t, stopped), what);
 }
 
-static void explain_difference(struct training *t, const struct flights *f, unsigned a, unsigned b)
+/* `within`: the ranks share a copy of the model. */
+static void explain_difference(struct training *t, const struct team_flight_state *f, unsigned a, unsigned b,
+			       bool within)
 {
 	char what[224], other[224];
 
-	name_collective(what, f->all[a].asked, &f->all[a].last, false);
-	name_collective(other, f->all[b].asked, &f->all[b].last, false);
+	name_collective(what, f[a].asked, &f[a].last, within);
+	name_collective(other, f[b].asked, &f[b].last, within);
 	snprintf(t->end.text, sizeof(t->end.text), "ranks %u and %u entered different collectives: %s and %s",
 		 a, b, what, other);
+}
+
+/* Whether two ranks of a copy asked for different collectives within it. These are not in the table that
+ * ranks compare before they enter a collective. */
+static bool copy_differs(const struct flights *f, unsigned tensor, unsigned *a, unsigned *b)
+{
+	bool differs = false;
+
+	for (unsigned r = 0; tensor > 1 && r < f->size && !differs; r += tensor) {
+		differs = team_flight_differs(f->copy + r, f->known + r, tensor, a, b);
+		*a += r;
+		*b += r;
+	}
+	return differs;
 }
 
 /* Whether any rank recorded a collective. */
@@ -326,10 +342,12 @@ bool train_hang_explain(struct training *t, const json_t *all)
 	if (found.rank >= 0 && stopped >= 0 && f.all[stopped].begun == f.all[found.rank].begun)
 		found = (struct team_flight_found){.rank = stopped,
 						   .within = found.within && stopped == found.rank};
-	if (found.rank >= 0)
+	if ((found.rank < 0 || found.shared) && copy_differs(&f, tensor, &a, &b))
+		explain_difference(t, f.copy, a, b, true);
+	else if (found.rank >= 0)
 		explain_behind(t, all, &f, found, tensor);
 	else if (team_flight_differs(f.all, f.known, size, &a, &b))
-		explain_difference(t, &f, a, b);
+		explain_difference(t, f.all, a, b, false);
 	else if (stopped >= 0)
 		explain_stopped(t, &f, (unsigned)stopped);
 	else if (is_recorded(&f))

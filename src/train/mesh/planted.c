@@ -20,7 +20,7 @@ enum { FIRST_STEP = 3, LATE_SHARE = 300, NETWORK_SHARE = 100 };
 static const uint64_t HOUR_NS = 3600000000000u;
 
 /* clang-format off */
-#define KINDS(X) X(SIZE, "size") X(TYPE, "type") X(ORDER, "order") X(NOT_FINITE, "nan") X(HANG, "hang") X(LOST, "lost") X(LATE, "late") X(NETWORK, "network") X(WEIGHTS, "weights") X(LAYER, "layer") X(KERNEL, "kernel") X(ALONE, "alone")
+#define KINDS(X) X(SIZE, "size") X(TYPE, "type") X(ORDER, "order") X(NOT_FINITE, "nan") X(HANG, "hang") X(LOST, "lost") X(LATE, "late") X(NETWORK, "network") X(WEIGHTS, "weights") X(LAYER, "layer") X(OTHER, "other") X(KERNEL, "kernel") X(ALONE, "alone")
 /* clang-format on */
 #define X(name, word) KIND_##name,
 enum kind { KINDS(X) KIND_COUNT };
@@ -225,23 +225,29 @@ static enum status all_gather(struct comm *c, struct mat x, const size_t *border
 
 /* -- within a copy of the model -- */
 
-static void strike_layer(void)
+/* Whether the fault of kind `kind` strikes the first collective of this step within a copy. */
+static bool strikes_layer(enum kind kind)
 {
-	if (!planted.due || !planted.mine || planted.kind != KIND_LAYER)
-		return;
-	planted.due = false;
-	hang();
+	const bool strikes = planted.due && planted.mine && planted.kind == kind;
+
+	planted.due &= !strikes;
+	return strikes;
 }
 
 static enum status layer_reduce_scatter(struct comm *c, struct mat x, const size_t *border, struct error *err)
 {
-	strike_layer();
-	return inner_of(c)->reduce_scatter(c, x, border, err);
+	if (strikes_layer(KIND_LAYER))
+		hang();
+	if (!strikes_layer(KIND_OTHER))
+		return inner_of(c)->reduce_scatter(c, x, border, err);
+	note_time();
+	return inner_of(c)->all_gather(c, x, border, err);
 }
 
 static enum status layer_all_gather(struct comm *c, struct mat x, const size_t *border, struct error *err)
 {
-	strike_layer();
+	if (strikes_layer(KIND_LAYER))
+		hang();
 	return inner_of(c)->all_gather(c, x, border, err);
 }
 
@@ -333,7 +339,7 @@ enum status planted_put(struct comm *all, struct comm *data, struct comm *tensor
 		return error_set(
 			err, STATUS_BAD_INPUT,
 			"ASSAY_TEST_PLANT=%.40s is not KIND:RANK[@STEP][:MORE] with a kind of size, type, "
-			"order, nan, hang, lost, late, network, weights, layer, kernel, alone and a rank below %u",
+			"order, nan, hang, lost, late, network, weights, layer, other, kernel, alone and a rank below %u",
 			words, all->size);
 	if (planted.kind == KIND_KERNEL && back->kind != BACKEND_GPU)
 		return error_set(err, STATUS_BAD_INPUT, "ASSAY_TEST_PLANT=%.40s needs GPUs", words);

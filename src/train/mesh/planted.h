@@ -10,6 +10,7 @@
  * weights            the first all-gather of weights has one number less
  * hang               the rank reads MORE (a FIFO) for ever before it computes
  * layer              tensor parallel: the same before the step's first collective within a copy of the model
+ * other              tensor parallel: the step's first reduce-scatter within a copy is an all-gather
  * kernel             GPUs: a kernel of the rank does not end, or after an hour
  * lost               the rank is killed
  * late               it sleeps in each step before it computes, MORE percent (300) of the mean step
