@@ -359,7 +359,7 @@ static int expect_blocks(const struct copied *c, const struct paged_part *p, con
 	return s;
 }
 
-/* Whatever the copy holds, each sequence with tiles is in one part, whose blocks have room in the copy. */
+/* Each sequence with tiles is in one part, and the blocks of a part have room in a copy of any size. */
 static void parts_have_room_in_the_copy(void **state)
 {
 	(void)state;

@@ -29,7 +29,7 @@ static_assert(sizeof(struct paged_tile) == 32, "layout shared with nvcc");
 
 /*
  * Tiles of one launch. Over a BF16 cache a step has one part. Over an E4M3 cache, the pages of a part are
- * first converted (kernel/paged/widen.h), and a step whose pages exceed the room of the copy has several.
+ * first converted (kernel/paged/widen.h). If the pages of a step exceed the copy, the step has several parts.
  */
 struct paged_part {
 	uint32_t tile, tiles; /* first one, and how many */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages in E4M3 become BF16, so that the tiles of kernel/paged/tiles.h can read them. The copy has the positions of a
- * sequence one after the other. Each sequence begins at a multiple of PAGED_TILES_KEYS positions, a block. So to
- * the tiles a block of the copy is a page.
+ * Pages in E4M3 become BF16, so that the tiles of kernel/paged/tiles.h can read them. The copy has the
+ * positions of a sequence one after the other. Each sequence begins at a multiple of PAGED_TILES_KEYS
+ * positions, a block. So to the tiles a block of the copy is a page.
  *
  * An element is the nearest BF16 number to element * scale in single precision.
  */

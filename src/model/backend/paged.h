@@ -51,7 +51,7 @@ struct paged_room {
 	struct mat lists;		   /* GPU only: the lists of paged_put */
 	struct mat sampling;		   /* workspace of sample; on a GPU also its lists */
 	struct mat partial;		   /* workspace of paged_attention */
-	struct mat wide; /* the same, if limits.widens: a copy in BF16 of pages (kernel/paged/widen.h) */
+	struct mat wide; /* only if limits.widens: a copy of pages in BF16 (kernel/paged/widen.h) */
 };
 
 /* The KV cache of one layer. kv [pages * page_tokens, 2 kv_heads head_dim]: keys of all heads, then values.

@@ -119,7 +119,7 @@ static enum status make_map(const struct backend *back, struct tensor_map *map, 
 	return gpu_tensor_map(gpu_of(back)->device, map, &t, box_rows, err);
 }
 
-/* Where the tiles' keys are: in the pages of the cache, or in blocks of its copy in BF16, which are pages too. */
+/* The memory that tiles read: pages of the cache, or blocks of its copy in BF16. Blocks serve as pages. */
 struct keys_place {
 	const struct mat *kv;
 	gpu_ptr page;
@@ -212,8 +212,8 @@ static enum status run_part(struct backend *back, const struct paged_call *c, co
 		  : gpu_launch_early(kernel, g->stream, grid, block, PAGED_TILES_SHARED(dim), &args, err);
 }
 
-/* Over an E4M3 cache, a step whose sequences have a row each has no parts. So the number of launches does not depend on lengths
- * in a graph. */
+/* A graph is captured only of a step whose sequences have one row each. Over an E4M3 cache such a step has no
+ * parts, whatever its lengths. */
 static enum status run_tiles(struct backend *back, const struct paged_call *c, struct error *err)
 {
 	const int64_t parts = ((const struct paged_placed *)c->rows->lists)->parts;
@@ -232,7 +232,8 @@ enum status gpu_paged_attention(struct backend *back, const struct paged_rows *r
 	const struct paged_placed *placed = r->lists;
 	const struct paged_call call = {.rows = r, .at = at, .cache = cache, .qkv = qkv, .o = o};
 	/* the lists are made for pages, or for a copy of them */
-	const bool tiled = paged_lists_tiled(back, r->rows) && r->room->limits.widens == (cache->scale.rows > 0);
+	const bool tiled =
+		paged_lists_tiled(back, r->rows) && r->room->limits.widens == (cache->scale.rows > 0);
 	const double before = back->cost.flop;
 	enum status st;
 

@@ -192,12 +192,14 @@ static enum status put_rest(struct work *w, const struct paged_work_rows *rows, 
 	return paged_work_fill(&w->rest, rows, err);
 }
 
-/* The end of the lists: page numbers, sequence after sequence; blocks of the copy in BF16; and the numbers of its pages. */
+/* The end of the lists has page numbers, sequence after sequence. Then it has blocks of the copy in BF16, and
+ * their numbers. */
 struct tail {
 	int64_t page, wide, copy_page, end;
 };
 
-static void begin_tail(struct tail *t, const struct paged_rows *r, const struct layout *l, const struct work *w)
+static void begin_tail(struct tail *t, const struct paged_rows *r, const struct layout *l,
+		       const struct work *w)
 {
 	t->page = l->unit + (w->all.count + w->rest.count) * UNIT_WORDS;
 	t->wide = t->page;
@@ -207,7 +209,7 @@ static void begin_tail(struct tail *t, const struct paged_rows *r, const struct 
 	t->copy_page = t->end = t->wide;
 }
 
-/* The tiles with what they read: pages of the cache, or of its copy, whose pages are numbered from 0 on. */
+/* The tiles. They read pages of the cache, or blocks of its copy, which have numbers from 0 on. */
 static enum status put_tiles(struct work *w, const struct paged_work_rows *rows,
 			     const struct paged_room *room, struct tail *t, int32_t *host, struct error *err)
 {

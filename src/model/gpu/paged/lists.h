@@ -11,7 +11,7 @@ struct paged_placed {
 	gpu_ptr page, unit, block, first, arrived;
 	/* If the step has tiles: blocks of the units of all other sequences, and the tiles. */
 	gpu_ptr rest_block, rest_first, tile, part;
-	gpu_ptr wide, copy_page; /* blocks of the copy in BF16, and numbers of its pages */
+	gpu_ptr wide, copy_page; /* blocks of the copy in BF16, and their numbers */
 	/* [parts] the parts of the tiles in host memory, lent as long as `host` */
 	const struct paged_part *host_part;
 	int64_t parts;

@@ -91,7 +91,8 @@ static int64_t part_blocks(const struct paged_tiles *t)
 	return t->wides - t->part[t->parts - 1].wide;
 }
 
-/* Blocks that the copy needs for a sequence, in a part that has room for them. *first: the first one's number in the copy. */
+/* Blocks that the copy needs for a sequence, in a part that has room for them. *first: the first one's number
+ * in the copy. */
 static enum status add_blocks(struct paged_tiles *t, int32_t keys, uint32_t page, uint32_t page_tokens,
 			      uint32_t *first, struct error *err)
 {
@@ -108,8 +109,9 @@ static enum status add_blocks(struct paged_tiles *t, int32_t keys, uint32_t page
 		st = error_set(err, STATUS_BUG, "%d keys have no room in the copy of pages", keys);
 	*first = st ? 0 : (uint32_t)part_blocks(t);
 	for (int32_t at = 0; !st && at < keys; at += each)
-		t->wide[t->wides++] = (struct paged_wide){.page = page + (uint32_t)at / page_tokens,
-							  .keys = (uint32_t)(keys - at < each ? keys - at : each)};
+		t->wide[t->wides++] =
+			(struct paged_wide){.page = page + (uint32_t)at / page_tokens,
+					    .keys = (uint32_t)(keys - at < each ? keys - at : each)};
 	return st;
 }
 
