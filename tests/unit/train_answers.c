@@ -160,13 +160,18 @@ static void test_answers__totals_are_counts_and_shares(void **state)
 	json_t *j;
 
 	(void)state;
-	answer_count(&totals, &v);
+	answer_count(&totals, &v, true);
 	v.exact = true;
-	answer_count(&totals, &v);
+	answer_count(&totals, &v, false);
 	j = answer_totals_json(&totals);
+	answer_totals_ended_json(&totals, j);
 	assert_int_equal(json_integer_value(json_object_get(j, "rows")), 2);
 	assert_int_equal(json_integer_value(json_object_get(j, "valid")), 2);
 	assert_true(json_real_value(json_object_get(j, "exact_share")) == 0.5);
+	assert_int_equal(json_integer_value(json_object_get(j, "cut")), 1);
+	assert_int_equal(json_integer_value(json_object_get(j, "ended")), 1);
+	assert_int_equal(json_integer_value(json_object_get(j, "ended_valid")), 1);
+	assert_true(json_real_value(json_object_get(j, "ended_valid_share")) == 1);
 	json_decref(j);
 }
 

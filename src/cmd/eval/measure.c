@@ -75,7 +75,8 @@ static void settle_kernels(void *arg)
 static enum status load(struct measuring *x, const struct eval_side *side, struct error *err)
 {
 	const struct eval_precision_row *p = &eval_precisions[side->precision];
-	struct engine_options options = {.load = {.device = side->device,
+	struct engine_options options = {.vocab = x->task->data->grammar.vocab,
+					 .load = {.device = side->device,
 						  .model = side->model,
 						  .log = x->task->c->log,
 						  .before_cpu = settle_kernels,
@@ -114,6 +115,10 @@ static enum status submit_some(struct measuring *x, struct error *err)
 					    : window_request(x, id);
 
 		r.id = id;
+		if (q && q->grammar) {
+			r.grammar = q->grammar;
+			r.grammar_size = strlen(q->grammar);
+		}
 		x->m->tokens += r.prompt_count;
 		st = engine_submit(x->engine, &r, err);
 	}
@@ -143,7 +148,7 @@ static void on_token(struct measuring *x, const struct engine_event *event)
 		token_stream_add(&job->stream, x->task->data->tokenizer, event->token, false, &job->text);
 }
 
-static enum status judge(struct measuring *x, size_t question, struct job *job, struct error *err)
+static enum status judge(struct measuring *x, size_t question, struct job *job, bool cut, struct error *err)
 {
 	const struct eval_question *q = &x->task->data->questions[question];
 	struct answer_verdict verdict;
@@ -155,9 +160,8 @@ static enum status judge(struct measuring *x, size_t question, struct job *job, 
 	if (st)
 		return st;
 	answer_judge(&verdict, &q->task, &calls);
-	answer_count(&x->m->calls, &verdict);
+	answer_count(&x->m->calls, &verdict, cut);
 	x->m->exact[question] = verdict.exact;
-	x->m->cut += !job->stopped;
 	tool_calls_release(&calls);
 	return STATUS_OK;
 }
@@ -178,7 +182,7 @@ static enum status on_end(struct measuring *x, const struct engine_event *event,
 		return error_set_cause(err, st, why.cause, "%s:%zu: %s", x->task->path, line_of(x, event->id),
 				       why.text);
 	if (!is_window(x, event->id))
-		st = judge(x, question_of(x, event->id), job, err);
+		st = judge(x, question_of(x, event->id), job, event->end == ENGINE_END_LENGTH, err);
 	text_release(&job->text);
 	return st;
 }
@@ -208,6 +212,8 @@ static enum status step(struct measuring *x, struct error *err)
 
 	if (!st && (st = engine_step(x->engine, &idle, &why)))
 		return one_text_step_error(x->engine, st, &why, err);
+	if (!st)
+		one_text_wait(x->engine, idle);
 	return st ? st : read_events(x, err);
 }
 

@@ -36,8 +36,13 @@ void answer_judge(struct answer_verdict *v, const struct answer_task *t, const s
 
 struct answer_totals {
 	uint64_t rows, valid, names, exact;
+	uint64_t cut;	      /* answers that reached their limit of tokens */
+	uint64_t ended_valid; /* valid ones among the others */
 };
-void answer_count(struct answer_totals *totals, const struct answer_verdict *v);
+/* `cut`: the answer reached its limit of tokens. */
+void answer_count(struct answer_totals *totals, const struct answer_verdict *v, bool cut);
 /* {"rows", "valid", "valid_share", "names", "names_share", "exact", "exact_share"}. Owner: caller. */
 json_t *answer_totals_json(const struct answer_totals *totals);
+/* Adds "cut", "ended", "ended_valid" and "ended_valid_share". */
+void answer_totals_ended_json(const struct answer_totals *totals, json_t *out);
 #endif
