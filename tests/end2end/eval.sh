@@ -68,7 +68,12 @@ ok "the same for people" eval 'expect 0 $asked --grammar required && says "^read
 ok "without a grammar, none" eval 'expect 0 $asked --json && [ "$(figure ended_valid)" = 0 ]'
 ok "a conversation with tools" eval 'head -n 1 calls.jsonl > ask.json && expect 0 generate tiny --messages ask.json --chat-template qwen2.5 --grammar required --tokens 60 && says "tool call: weather" err'
 ok "eval has the same" eval 'expect 0 eval tiny --data calls.jsonl --chat-template qwen2.5 --tokens 90 --precisions file --grammar required && says "^function calls, grammar: required$" out'
-ok "with what was cut" says "^file: [0-9] of 8 answers were cut; [0-9] of the other [0-9] have readable calls$" out
+ok "with what was cut" says "^file: [0-9] of 8 answers were cut, 0 refused; [0-9] of the other [0-9] have readable calls$" out
+sed 's/"enum":\["Rome","Oslo"\]/"type":"integer","enum":["Rome"]/' ask.json > contradicts.jsonl
+cat calls.jsonl >> contradicts.jsonl
+ok "a row whose schema contradicts itself has no answer" eval 'expect 0 $(echo $asked | sed s/calls/contradicts/) --grammar required --json && [ "$(figure refused)" = 1 ] && [ "$(figure rows)" = 9 ]'
+ok "and is named" says "contradicts.jsonl:1: no answer, because there is no grammar of its tools: " err
+ok "in eval too" eval 'expect 0 eval tiny --data contradicts.jsonl --max-rows 2 --chat-template qwen2.5 --tokens 5 --precisions file --grammar required && says "^file: 1 of 2 answers were cut, 1 refused" out && says "contradicts.jsonl:1: no answer" err'
 ok "a grammar needs tools" eval 'expect 64 generate tiny hello --grammar required && says "grammar needs tools" err'
 ok "and a template that has them" eval 'expect 64 generate tiny --rows calls.jsonl --chat-template chatml --grammar auto && says "chatml has no tool calls" err'
 

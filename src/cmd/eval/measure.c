@@ -148,7 +148,8 @@ static void on_token(struct measuring *x, const struct engine_event *event)
 		token_stream_add(&job->stream, x->task->data->tokenizer, event->token, false, &job->text);
 }
 
-static enum status judge(struct measuring *x, size_t question, struct job *job, bool cut, struct error *err)
+static enum status judge(struct measuring *x, size_t question, struct job *job, enum answer_end end,
+			 struct error *err)
 {
 	const struct eval_question *q = &x->task->data->questions[question];
 	struct answer_verdict verdict;
@@ -160,7 +161,7 @@ static enum status judge(struct measuring *x, size_t question, struct job *job, 
 	if (st)
 		return st;
 	answer_judge(&verdict, &q->task, &calls);
-	answer_count(&x->m->calls, &verdict, cut);
+	answer_count(&x->m->calls, &verdict, end);
 	x->m->exact[question] = verdict.exact;
 	tool_calls_release(&calls);
 	return STATUS_OK;
@@ -170,9 +171,17 @@ static enum status on_end(struct measuring *x, const struct engine_event *event,
 {
 	struct job *job = &x->jobs[event->id];
 	struct error why = {0};
-	enum status st = one_text_error(event, &why);
+	const char *grammar = is_window(x, event->id)
+				      ? NULL
+				      : x->task->data->questions[question_of(x, event->id)].grammar;
+	const enum answer_end end = one_text_end(event, grammar);
+	enum status st = end == ANSWER_REFUSED ? STATUS_OK : one_text_error(event, &why);
 
 	x->ended++;
+	if (end == ANSWER_REFUSED)
+		log_warn(x->task->c->log, LOG_TOPIC_RUN,
+			 "%s:%zu: no answer, because there is no grammar of its tools: %s", x->task->path,
+			 line_of(x, event->id), event->text);
 	if (st == STATUS_MISMATCH) {
 		snprintf(x->m->broken, sizeof(x->m->broken), "%s:%zu: NaN or infinity in the logits",
 			 x->task->path, line_of(x, event->id));
@@ -182,7 +191,7 @@ static enum status on_end(struct measuring *x, const struct engine_event *event,
 		return error_set_cause(err, st, why.cause, "%s:%zu: %s", x->task->path, line_of(x, event->id),
 				       why.text);
 	if (!is_window(x, event->id))
-		st = judge(x, question_of(x, event->id), job, event->end == ENGINE_END_LENGTH, err);
+		st = judge(x, question_of(x, event->id), job, end, err);
 	text_release(&job->text);
 	return st;
 }

@@ -82,11 +82,13 @@ static void add_memory(struct text *out, const struct eval_measured *m)
 static void add_calls(struct text *out, const struct eval_measured *m)
 {
 	const struct answer_totals *t = &m->calls;
-	const uint64_t ended = t->rows - t->cut;
 
-	text_addf(out, "%s: %llu of %llu answers were cut; %llu of the other %llu have readable calls\n",
-		  m->name, (unsigned long long)t->cut, (unsigned long long)t->rows,
-		  (unsigned long long)t->ended_valid, (unsigned long long)ended);
+	text_addf(
+		out,
+		"%s: %llu of %llu answers were cut, %llu refused; %llu of the other %llu have readable calls\n",
+		m->name, (unsigned long long)t->cut, (unsigned long long)t->rows,
+		(unsigned long long)t->refused, (unsigned long long)t->ended_valid,
+		(unsigned long long)answer_totals_ended(t));
 }
 
 void eval_show(const struct eval_results *r)

@@ -33,7 +33,7 @@ static enum status judge_one(json_t *lines, struct answer_totals *totals, const 
 	st = tool_calls_read(&calls, t, text, err);
 	if (!st) {
 		answer_judge(&verdict, &task, &calls);
-		answer_count(totals, &verdict, false);
+		answer_count(totals, &verdict, ANSWER_ENDED);
 		json_array_append_new(lines, answer_lines_line(row, text, &calls, &verdict));
 		tool_calls_release(&calls);
 	}
@@ -118,8 +118,9 @@ void answer_lines_show_ended(const struct answer_totals *t)
 {
 	struct text out = {0};
 
-	text_addf(&out, "%-28s%llu\n", "answers that were not cut", (unsigned long long)(t->rows - t->cut));
-	add_share(&out, "readable calls of these", t->ended_valid, t->rows - t->cut);
+	text_addf(&out, "%-28s%llu\n", "answers that were not cut",
+		  (unsigned long long)answer_totals_ended(t));
+	add_share(&out, "readable calls of these", t->ended_valid, answer_totals_ended(t));
 	show_text(&out, UTF8_KEEP_NOTHING);
 	text_release(&out);
 }

@@ -9,7 +9,8 @@
 
 /* NONE: any text. AUTO, REQUIRED: as tool_choice. */
 enum call_grammar_mode { CALL_GRAMMAR_NONE, CALL_GRAMMAR_AUTO, CALL_GRAMMAR_REQUIRED };
-extern const char *const call_grammar_words[]; /* of the modes, in their order; NULL-terminated */
+/* The words of the modes, in their order. NULL ends them. */
+extern const char *const call_grammar_words[];
 
 struct call_grammar {
 	enum call_grammar_mode mode;

@@ -127,6 +127,7 @@ static enum status keep(struct answering *a, size_t row, const struct tool_calls
 
 static enum status judge(struct answering *a, size_t i, struct error *err)
 {
+	const enum answer_end end = one_text_end(&a->questions[i].end, a->questions[i].grammar);
 	struct answer_verdict verdict;
 	struct tool_calls calls;
 	enum status st = tool_calls_read(&calls, a->template, text_str(&a->questions[i].text), err);
@@ -134,7 +135,9 @@ static enum status judge(struct answering *a, size_t i, struct error *err)
 	if (st)
 		return st;
 	answer_judge(&verdict, &a->questions[i].task, &calls);
-	answer_count(&a->totals, &verdict, a->questions[i].end.end == ENGINE_END_LENGTH);
+	if (end == ANSWER_REFUSED)
+		snprintf(verdict.why, sizeof(verdict.why), "no grammar: %.200s", a->questions[i].end.text);
+	answer_count(&a->totals, &verdict, end);
 	if (a->ask->out)
 		st = keep(a, i + 1, &calls, &verdict, err);
 	tool_calls_release(&calls);
@@ -145,10 +148,15 @@ static enum status judge(struct answering *a, size_t i, struct error *err)
 static enum status conclude_row(struct answering *a, size_t i, struct error *err)
 {
 	struct question *q = &a->questions[i];
-	enum status st = one_text_error(&q->end, err);
+	const bool refused = one_text_end(&q->end, q->grammar) == ANSWER_REFUSED;
+	enum status st = refused ? STATUS_OK : one_text_error(&q->end, err);
 
 	if (st)
 		return st;
+	if (refused)
+		log_warn(a->c->log, LOG_TOPIC_RUN,
+			 "%s:%zu: no answer, because there is no grammar of its tools: %s", a->ask->rows,
+			 a->rows.place[i].line, q->end.text);
 	token_stream_end(&q->stream, &q->text);
 	a->prompt_tokens += q->ids.count;
 	a->tokens += q->made;

@@ -36,6 +36,13 @@ struct engine_request one_text_request(const struct one_text *o, const int32_t *
 	return r;
 }
 
+enum answer_end one_text_end(const struct engine_event *end, const char *grammar)
+{
+	if (grammar && end->end == ENGINE_END_REFUSED)
+		return ANSWER_REFUSED;
+	return end->end == ENGINE_END_LENGTH ? ANSWER_CUT : ANSWER_ENDED;
+}
+
 void one_text_wait(const struct engine *e, bool idle)
 {
 	struct pollfd fd = {.fd = engine_fd(e), .events = POLLIN};

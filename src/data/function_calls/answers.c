@@ -423,14 +423,15 @@ void answer_judge(struct answer_verdict *v, const struct answer_task *t, const s
 	free(taken);
 }
 
-void answer_count(struct answer_totals *totals, const struct answer_verdict *v, bool cut)
+void answer_count(struct answer_totals *totals, const struct answer_verdict *v, enum answer_end end)
 {
 	totals->rows++;
 	totals->valid += v->valid;
 	totals->names += v->names;
 	totals->exact += v->exact;
-	totals->cut += cut;
-	totals->ended_valid += v->valid && !cut;
+	totals->cut += end == ANSWER_CUT;
+	totals->refused += end == ANSWER_REFUSED;
+	totals->ended_valid += v->valid && end == ANSWER_ENDED;
 }
 
 json_t *answer_totals_json(const struct answer_totals *t)
@@ -443,11 +444,17 @@ json_t *answer_totals_json(const struct answer_totals *t)
 			 (double)t->exact / rows);
 }
 
+uint64_t answer_totals_ended(const struct answer_totals *t)
+{
+	return t->rows - t->cut - t->refused;
+}
+
 void answer_totals_ended_json(const struct answer_totals *t, json_t *out)
 {
-	const uint64_t ended = t->rows - t->cut;
+	const uint64_t ended = answer_totals_ended(t);
 
 	json_object_set_new(out, "cut", json_integer((json_int_t)t->cut));
+	json_object_set_new(out, "refused", json_integer((json_int_t)t->refused));
 	json_object_set_new(out, "ended", json_integer((json_int_t)ended));
 	json_object_set_new(out, "ended_valid", json_integer((json_int_t)t->ended_valid));
 	json_object_set_new(out, "ended_valid_share",

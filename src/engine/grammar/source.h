@@ -10,9 +10,9 @@ struct grammar_tool_calls {
 	const char *format;   /* "chatml", "llama" or "mistral" */
 	const json_t *tools;  /* an array */
 	const char *mode;     /* "auto", "required" or "named" */
-	const char *name;     /* of the tool that must be called; NULL: any */
+	const char *name;     /* the tool that must be called; NULL: any */
 	bool parallel;	      /* more than one call is allowed */
-	const json_t *answer; /* mode auto: source of a text without a call; NULL: any text */
+	const json_t *answer; /* source of a text without a call, in mode auto; NULL: any text */
 };
 /* Owner: caller, json_decref. NULL: out of memory. */
 json_t *grammar_source_tool_calls(const struct grammar_tool_calls *c);
