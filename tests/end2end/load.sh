@@ -76,6 +76,7 @@ ok "a long warm-up is cut" sound --rate 20 --duration 2 --warmup 1
 ok "with a warning" says 'warmup 1 s is too long for a schedule of 2 s: 0.8 s' err
 ok "users in a closed loop" sound --users 5 --duration 3
 ok "are never more than five at once" holds "$(value in_flight_most) <= 5"
+ok "and of GPUs that nobody named nothing is said" sh -c '! grep -q server_gpus out'
 ok "with the limits of their run" says 'it stops after 1000000 requests or 3 s' err
 ok "conversations" sound --rate 4 --duration 4 --turns 3 --warmup 0
 ok "have their later turns" says '"turn":2' "$dir/requests.jsonl"
@@ -114,6 +115,7 @@ if [ -e "$build/tests/fake/libnvidia-ml.so.1" ]; then # four GPUs on the node, n
 	printf '#!/bin/sh\nfor word; do :; done\nLD_LIBRARY_PATH=%s FAKE_NVML_FILE=%s exec sh -c "$word"\n' "$build/tests/fake" "$root/tests/fake/h100x4.json" > bin/ssh
 	ok "a node with GPUs" over_ssh --node there --rate 10 --duration 3
 	ok "has their power and memory" eval 'says "\"source\":\"gpu:.*power_w" "$dir/journal.jsonl" && says "memory_used_bytes" "$dir/journal.jsonl"'
+	ok "which are the server's GPUs" [ "$(value server_gpus)" = 4 ]
 	ok "and their charts" [ -s "$dir/load-memory.svg" ]
 	ok "and a table that says whose they are" says "GPUs of the server.s node. The difference of its clock" "$dir/REPORT.md"
 	ok "and the cost counts them" eval '"$assay" cost "$dir" > out 2> err; says "the server.s node x 4" out'

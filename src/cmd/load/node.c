@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "cmd/load/load.h"
 #include "core/clock.h"
+#include "core/json/member.h"
 
 enum { TERM_MS = 500, KILL_MS = 500, DIGITS = 17, ASKED = 10, LOOK_MS = 100 };
 /* ssh, the tokenizer-free start of assay, and the start of NVML on the node. */
@@ -56,6 +57,14 @@ static bool take_clock(struct loading *l, const json_t *line)
 	return true;
 }
 
+static void note_gpu(struct load_node *n, const char *source)
+{
+	if (!n->gpus)
+		n->gpus = json_object();
+	if (!strncmp(source, "gpu:", 4))
+		json_object_set_new(n->gpus, source, json_true());
+}
+
 static void take_telemetry(struct loading *l, json_t *line)
 {
 	json_t *at;
@@ -68,6 +77,7 @@ static void take_telemetry(struct loading *l, json_t *line)
 	if (moved)
 		job_take_line(l->job, moved, strlen(moved));
 	l->node.samples = l->node.samples || moved;
+	note_gpu(&l->node, json_member_text(line, "source"));
 	free(moved);
 }
 
@@ -167,4 +177,9 @@ json_t *load_node_values(const struct loading *l)
 	return n->samples ? json_pack("{s:f, s:f}", "clock_offset_s", (double)n->offset_ns * 1e-9,
 				      "clock_error_s", (double)n->trip_ns * 0.5e-9 + drift_most * since_s)
 			  : NULL;
+}
+
+size_t load_node_gpus(const struct loading *l)
+{
+	return json_object_size(l->node.gpus);
 }
