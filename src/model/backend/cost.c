@@ -295,10 +295,12 @@ enum status workspace_fp8_numbers(struct backend *back, const struct gemm *g, st
 	return st ? st : arena_mat(back->arena, MEM_WORKSPACE, b, "weights of a GEMM in FP8", err);
 }
 
-bool workspace_fp8_has(const struct mat *x, bool along_rows)
+const struct mat *workspace_fp8_copy(const struct mat *x, bool along_rows)
 {
-	return x->e4m3 && !along_rows && fp8_is_rows(x->e4m3) && x->e4m3->cols == x->cols &&
-	       x->e4m3->rows == x->rows;
+	const struct mat *copy = along_rows ? x->e4m3_columns : x->e4m3;
+	const int64_t rows = along_rows ? x->cols : x->rows, k = along_rows ? x->rows : x->cols;
+
+	return copy && fp8_is_rows(copy) && copy->rows == rows && copy->cols == k ? copy : NULL;
 }
 
 enum status workspace_fp8_rows(struct backend *back, const struct mat *x, bool along_rows, struct mat *q,

@@ -46,6 +46,7 @@
 	X(FP8_RMSNORM, "train_fp8", "train_fp8_rmsnorm", GPU_PART_ELEMENTS, ONE) \
 	X(FP8_SWIGLU, "train_fp8", "train_fp8_swiglu", GPU_PART_ELEMENTS, ONE) \
 	X(FP8_SWIGLU_BWD, "train_fp8", "train_fp8_swiglu_bwd", GPU_PART_ELEMENTS, ONE) \
+	X(FP8_SWIGLU_BWD_COLUMNS, "train_fp8", "train_fp8_swiglu_bwd_columns", GPU_PART_ELEMENTS, ONE) \
 	X(FP8_WEIGHTS, "train_fp8", "train_fp8_weights", GPU_PART_ELEMENTS, ONE) \
 	X(FP8_TRANSPOSE, "train_fp8", "train_fp8_transpose", GPU_PART_ELEMENTS, ONE) \
 	X(FP8_COLUMNS, "train_fp8", "train_fp8_columns", GPU_PART_ELEMENTS, ONE) \
