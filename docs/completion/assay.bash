@@ -32,10 +32,12 @@ _assay()
 	compare:--as) words='auto history fleet' ;;
 	cost:--format) words='text json csv' ;;
 	deploy:--as) words='ssh slurm-array kubernetes-job kubernetes-daemonset kubernetes-hpa kubernetes-servicemonitor containerfile' ;;
+	eval:--grammar) words='none auto required' ;;
 	eval:--device) words='auto cpu gpu' ;;
 	exporter:--names) words='assay dcgm both' ;;
 	generate:--device) words='auto cpu gpu' ;;
 	generate:--weights) words='auto fp8' ;;
+	generate:--grammar) words='none auto required' ;;
 	health:--for) words='nobody slurm-prolog slurm-epilog slurm-healthcheck npd readiness' ;;
 	health:--suite) words=' acceptance attention comprehensive-devices comprehensive-links comprehensive-stress full health-active health links quick roofline stress training' ;;
 	ladder:--device) words='auto cpu gpu' ;;
@@ -114,9 +116,9 @@ _assay()
 	cost) words='--help --prices --electricity --api --price-per-hour --capital --years --idle-share --idle-power --node-power --sku --gpus --same-server --date --format --json' ;;
 	demo) words='--help quick full benchmark training serve start attach kill quick full benchmark training serve --steps --pause --plan --model --duration --train-steps --price-per-hour --keep-model --detach --out' ;;
 	deploy) words='--help --as --hostfile --out --resume --stop --bundle --send --env --ssh-config --accept-new --remote-dir --keep --patience --fetch-most --nodes --gpus-per-node --machine --image --namespace --name --port --time --partition --account' ;;
-	eval) words='--help --data --precisions --compare --max-rows --context --stride --tokens --device --perplexity-mark --calls-mark --chat-template --tokenizer --json' ;;
+	eval) words='--help --data --precisions --compare --max-rows --context --stride --tokens --grammar --device --perplexity-mark --calls-mark --chat-template --tokenizer --json' ;;
 	exporter) words='--help --host --port --names --interval --web-config --processes --max-connections --runs --job-files --pod-resources --replay' ;;
-	generate) words='--help --adapter --merge --device --weights --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs --no-cache' ;;
+	generate) words='--help --adapter --merge --device --weights --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --grammar --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs --no-cache' ;;
 	health) words='--help --for --active --run --drain-with --resume-with --node --state --new-baseline --within --expect --site --expectations --suite --out --machine --json' ;;
 	history) words='--help --plot --all --json --expectations' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names --alone --out --node --interface --team-secret --join' ;;

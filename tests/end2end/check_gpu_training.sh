@@ -63,6 +63,12 @@ if mpirun --version 2> /dev/null | grep -q 'Open MPI\|OpenRTE'; then
 	for from in 1 2; do ok ".. and after a resume of $from rank(s)" grep -q "tensor-from-$from-rest beside tensor-from-$from-on: losses of 4 steps within" two/steps.txt; done
 	for run in data tensor zero3-none zero3-full zero3-14b; do ok "rates-$run has a rate" grep -qE "^rates-$run	[0-9.e+]+	" two/table.tsv; done
 	ok "rates are compared" grep -qE '^tensor parallel / data parallel, equal tokens: [0-9]' two/steps.txt
+	for run in data zero3-none zero3-full; do
+		ok "contention is reported, $run" grep -qE "^rates-$run: step [0-9.]+ s, without collectives [0-9.]+ s, exposed communication [0-9.]+ s, contention -?[0-9.]+ s, -?[0-9.]+ % of the step" two/steps.txt
+		ok ".. as the difference of the two steps without the exposed part" awk -v run="rates-$run:" '$1 == run && $2 == "step" { d = $3 - $7 - $11 - $14; found = d > -3e-4 && d < 3e-4 } END { exit !found }' two/steps.txt
+		ok ".. in whose second run no gradient was added after the first step" sh -c 'loss() { sed -n "s/.*\"type\":\"step\".*\"loss\":\([^,]*\),.*/\1/p" "two/$1.jsonl" | sed -n "$2p"; }
+			[ "$(loss $0 1)" = "$(loss $0-alone 1)" ] && [ -n "$(loss $0 3)" ] && [ "$(loss $0 3)" != "$(loss $0-alone 3)" ]' rates-$run
+	done
 	ok "faults are planted" env KINDS=lost STAGE=0 CHECK_TRIALS=1 "$root/tools/check-gpu-training" faulty faults
 	ok ".. and named" grep -q '^# lost  *1  *1  *1 ' faulty/steps.txt
 	for stage in 0 1 2 3; do ok "zero_stage: $stage is compared" grep -q "zero-one beside zero-$stage: losses of 4 steps within" two/steps.txt; done

@@ -179,6 +179,17 @@ RUN(bf16_d128_late)
 RUN(e4m3_d64_late)
 RUN(e4m3_d128_late)
 
+static void run_widen_itself(const void *args)
+{
+	paged_widen(*(const struct paged_widen_args *)args);
+}
+
+static void emulate_widen(const char *entry, struct ref_grid grid, const void *args)
+{
+	(void)entry;
+	emulate(run_widen_itself, args, grid.blocks, grid.threads);
+}
+
 static void emulate_units(const char *entry, struct ref_grid grid, const void *args)
 {
 	static const struct {
@@ -199,6 +210,7 @@ static void emulate_units(const char *entry, struct ref_grid grid, const void *a
 const struct ref_row ref_paged[] = {
 	{"paged_bf16_", emulate_units, sizeof(struct paged_attention_args), offsetof(struct paged_attention_args, o)},
 	{"paged_e4m3_", emulate_units, sizeof(struct paged_attention_args), offsetof(struct paged_attention_args, o)},
+	{"paged_widen", emulate_widen, sizeof(struct paged_widen_args), offsetof(struct paged_widen_args, wide)},
 	{"tiles_bf16_", run_tiles, sizeof(struct paged_tiles_args), offsetof(struct paged_tiles_args, dense.o)},
 	{NULL, NULL, 0, 0},
 };
