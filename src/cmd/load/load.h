@@ -27,7 +27,9 @@ struct load_node {
 	uint64_t trip_ns;  /* of the quickest answer */
 	uint64_t known_ns; /* its arrival */
 	int64_t offset_ns; /* our clock minus the node's */
+	uint64_t heard_ns; /* the last telemetry */
 	bool samples;	   /* telemetry has come */
+	bool silent;	   /* it has stopped, which was told */
 	json_t *gpus;	   /* members: its GPUs, as sources of the telemetry */
 };
 
