@@ -41,7 +41,7 @@ for module in $modules; do
 done
 set -- "$dir/assay" "$dir"/lib/*.so*
 if [ $tests = yes ]; then
-	for extra in kernel_cases time_engine sdpa_cases pairs_peer gradients busy launches nccl_assume libpairs.so; do
+	for extra in kernel_cases time_engine greedy_ways sdpa_cases pairs_peer gradients busy launches nccl_assume libpairs.so; do
 		[ ! -e "$build/tests/gpu/$extra" ] || { cp "$build/tests/gpu/$extra" "$dir/" && set -- "$@" "$dir/$extra"; }
 	done
 	[ ! -e "$build/tests/nvml_proxy/libnvml_proxy.so" ] || { cp "$build/tests/nvml_proxy/libnvml_proxy.so" "$dir/" && set -- "$@" "$dir/libnvml_proxy.so"; } # what top's peers are measured with

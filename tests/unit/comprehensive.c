@@ -158,6 +158,23 @@ static void a_load_keeps_the_words_of_its_run(void **state)
 	end(&s);
 }
 
+static void a_load_by_marks_says_what_was_held_to_what(void **state)
+{
+	struct comprehensive s;
+	struct stage_result *r = &s.result[STAGE_LOAD];
+
+	begin(&s, *state);
+	s.size = (struct comprehensive_size){.device = "gpu", .gpus = 8, .rate = 100, .marked = true};
+	put(&s, STAGE_LOAD, "results.json",
+	    "{\"headline\": \"fail: too slow: 1 of 1\", \"cases\": [{\"phases\": [{\"phase\": \"once\", \"values\": "
+	    "{\"completed_rate\": 30.5}}]}]}");
+	judge_load(&s, r, EXIT_FAILED);
+	assert_non_null(strstr(r->headline, "30.5 requests/s; one engine on one of 8 GPUs; limits of D2"));
+	assert_non_null(
+		strstr(r->headline, "at 100 requests/s: TTFT P95 100 ms, P99 200 ms. Its 10,000 tokens/s"));
+	end(&s);
+}
+
 static void tokens_per_joule_come_from_the_table_of_energy(void **state)
 {
 	struct comprehensive s;
@@ -308,6 +325,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_gpu_gets_the_load_of_the_source_with_its_marks),
 		cmocka_unit_test(another_load_has_no_marks),
+		cmocka_unit_test_setup_teardown(a_load_by_marks_says_what_was_held_to_what, scratch_create,
+						scratch_remove),
 		cmocka_unit_test(a_list_takes_numbers_and_words_and_what_they_need),
 		cmocka_unit_test(the_exit_code_is_that_of_the_worst_core_stage),
 		cmocka_unit_test_setup_teardown(a_load_keeps_the_words_of_its_run, scratch_create,

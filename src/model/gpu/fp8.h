@@ -24,4 +24,9 @@ enum status gpu_rmsnorm_fp8(struct backend *back, const struct mat *x, const str
 			    const struct mat *y, const struct mat *rstd, struct error *err);
 enum status gpu_swiglu_fp8(struct backend *back, const struct mat *gate_up, const struct mat *h,
 			   const struct mat *h_again, const struct mat *q, struct error *err);
+/* The backward pass of SwiGLU that writes copies in E4M3 alone: gate_up->e4m3, gate_up->e4m3_columns and, of
+ * h, dh->e4m3_columns. */
+enum status gpu_swiglu_bwd_columns(struct backend *back, const struct mat *dh, const struct mat *gate_up,
+				   struct error *err);
+extern __typeof__(*((struct ops *)0)->quantize_both) gpu_quantize_both;
 #endif
