@@ -103,11 +103,6 @@ static uint32_t matrix_turn(uint32_t v)
 	return half[0] | half[1] << 16;
 }
 
-static uint32_t multiply_f16(uint32_t x, uint32_t y)
-{
-	return pack_f16(emulate_f16(x & 0xffff) * emulate_f16(y & 0xffff), emulate_f16(x >> 16) * emulate_f16(y >> 16));
-}
-
 static void matrix_step(float *c, const uint32_t *a, uint32_t b0, uint32_t b1)
 {
 	emulate_matrix(c, a, b0, b1, emulate_bf16);

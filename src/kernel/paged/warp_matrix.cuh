@@ -56,12 +56,18 @@ static __device__ __forceinline__ void copy_commit(void)
 	case N:                                                                                              \
 		asm volatile("cp.async.wait_group " #N ";" ::: "memory");                                    \
 		break
-/* Waits until at most `later` of this thread's copy groups are in flight. */
+/* Waits until at most `later` of this thread's copy groups are in flight. Rings of two and three slots need no jump table. */
 static __device__ __forceinline__ void copy_wait(uint32_t later)
 {
+	if (later == 2) {
+		asm volatile("cp.async.wait_group 2;" ::: "memory");
+		return;
+	}
+	if (later == 1) {
+		asm volatile("cp.async.wait_group 1;" ::: "memory");
+		return;
+	}
 	switch (later) {
-		COPY_WAIT(1);
-		COPY_WAIT(2);
 		COPY_WAIT(3);
 		COPY_WAIT(4);
 		COPY_WAIT(5);
@@ -149,14 +155,6 @@ static __device__ __forceinline__ uint32_t pack_bf16(float low, float high)
 	uint32_t v;
 
 	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(v) : "f"(high), "f"(low));
-	return v;
-}
-
-static __device__ __forceinline__ uint32_t multiply_f16(uint32_t x, uint32_t y)
-{
-	uint32_t v;
-
-	asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(v) : "r"(x), "r"(y));
 	return v;
 }
 
