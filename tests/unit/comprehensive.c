@@ -139,6 +139,31 @@ static void the_exit_code_is_that_of_the_worst_core_stage(void **state)
 	stop = 0;
 }
 
+/* The reason depends on the memory: it must be true of the card. */
+static void a_large_model_is_skipped_for_what_stops_it_here(void **state)
+{
+	static const struct {
+		unsigned gpus;
+		uint64_t bytes;
+		const char *words;
+	} rows[] = {
+		{0, 0, "no usable GPU"},
+		{4, 80ull << 30, "do not fit one GPU here, and assay cannot serve one model on several"},
+		{1, 84ull << 30, "do not fit one GPU here"}, /* serve takes 90 % */
+		{1, 85ull << 30, "fit one GPU here, but this stage needs tensor parallelism"},
+		{8, 141ull << 30, "fit one GPU here, but this stage needs tensor parallelism"},
+	};
+	struct comprehensive s = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		s.size.gpus = rows[i].gpus;
+		s.size.gpu_bytes = rows[i].bytes;
+		if (!strstr((stage_list[STAGE_LARGE].skip)(&s), rows[i].words))
+			fail_msg("%zu: %s", i, (stage_list[STAGE_LARGE].skip)(&s));
+	}
+}
+
 /* -- judges -- */
 
 static void a_load_keeps_the_words_of_its_run(void **state)
@@ -325,6 +350,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_gpu_gets_the_load_of_the_source_with_its_marks),
 		cmocka_unit_test(another_load_has_no_marks),
+		cmocka_unit_test(a_large_model_is_skipped_for_what_stops_it_here),
 		cmocka_unit_test_setup_teardown(a_load_by_marks_says_what_was_held_to_what, scratch_create,
 						scratch_remove),
 		cmocka_unit_test(a_list_takes_numbers_and_words_and_what_they_need),
