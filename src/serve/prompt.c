@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/prompt.h"
 
-#include "text/chat/template.h"
 #include "text/chat/tool_call.h"
 
 enum { ENDS_MOST = 32 };
@@ -10,7 +9,7 @@ struct prompter {
 	struct tokenizer *tokenizer;
 	struct template *template; /* NULL: no_template says why */
 	struct error no_template;
-	enum prompt_calls calls;
+	enum call_form calls;
 	struct generation_config defaults;
 	int32_t ends[ENDS_MOST];
 	size_t end_count;
@@ -33,47 +32,6 @@ static void add_end(struct prompter *p, int32_t id)
 	p->ends[p->end_count++] = id;
 }
 
-/* Whether the template's parser finds a call in this text. */
-static bool finds_call(const struct prompter *p, const char *text)
-{
-	struct tool_calls calls = {0};
-	struct error err = {0};
-	bool found = !tool_calls_read(&calls, p->template, text, &err) && calls.count == 1;
-
-	tool_calls_release(&calls);
-	return found;
-}
-
-/* White space at the end counts for nothing: it belongs to no mark. */
-static bool ends_with(const struct text *text, const char *end)
-{
-	size_t size = strlen(end), at = text->size;
-
-	while (at && (text->data[at - 1] == '\n' || text->data[at - 1] == ' '))
-		at--;
-	return at >= size && !memcmp(text->data + at - size, end, size);
-}
-
-/* Whether a prompt ends with a closed thought. Models that can leave out their thoughts get an empty one
- * then. */
-static bool ends_thought(const struct prompter *p, bool no_thinking)
-{
-	const struct template_ask ask = {
-		.generation_prompt = true, .no_thinking = no_thinking, .setting = "--chat-template"};
-	struct template_text text = {0};
-	struct error err = {0};
-	struct chat chat;
-	bool ends = false;
-
-	if (chat_read(&chat, json_pack("{s[{ssss}]}", "messages", "role", "user", "content", "a"), &err))
-		return false;
-	if (!template_render(p->template, &chat, &ask, &text, &err))
-		ends = ends_with(&text.text, "</think>");
-	template_text_release(&text);
-	chat_release(&chat);
-	return ends;
-}
-
 static void note_template(struct prompter *p)
 {
 	const char *end;
@@ -87,13 +45,8 @@ static void note_template(struct prompter *p)
 	end = template_end(p->template);
 	if (end && *end)
 		add_end(p, tokenizer_added(p->tokenizer, end));
-	if (!template_has_tools(p->template))
-		p->calls = PROMPT_CALLS_NONE;
-	else if (finds_call(p, "<tool_call>{\"name\": \"f\"}</tool_call>"))
-		p->calls = PROMPT_CALLS_MARKED;
-	else if (finds_call(p, "{\"name\": \"f\", \"parameters\": {}}"))
-		p->calls = PROMPT_CALLS_BARE;
-	p->thinks_first = ends_thought(p, true) && !ends_thought(p, false);
+	p->calls = call_form_of(p->template);
+	p->thinks_first = thought_comes_first(p->template);
 	p->thinks |= p->thinks_first;
 }
 
@@ -179,13 +132,6 @@ static void hand_over(struct prompt_ids *out, struct token_list *list)
 	*list = (struct token_list){0};
 }
 
-static enum prompt_thought thought_of(const struct prompter *p, const struct text *text)
-{
-	if (ends_with(text, "<think>"))
-		return PROMPT_THOUGHT_OPEN;
-	return p->thinks_first && !ends_with(text, "</think>") ? PROMPT_THOUGHT_LIKELY : PROMPT_THOUGHT_NONE;
-}
-
 static enum status encode_chat(struct prompter_worker *w, const struct template_text *text,
 			       struct prompt_ids *out, struct error *err)
 {
@@ -199,7 +145,7 @@ static enum status encode_chat(struct prompter_worker *w, const struct template_
 }
 
 enum status prompter_chat(struct prompter_worker *w, json_t *root, const struct prompt_ask *ask,
-			  struct prompt_ids *out, enum prompt_thought *thought, struct error *err)
+			  struct prompt_ids *out, enum thought *thought, struct error *err)
 {
 	const json_t *think = json_object_get(ask->kwargs, "enable_thinking");
 	const struct template_ask how = {.generation_prompt = ask->generation_prompt,
@@ -219,7 +165,7 @@ enum status prompter_chat(struct prompter_worker *w, json_t *root, const struct 
 		return st;
 	st = template_render(w->p->template, &chat, &how, &text, err);
 	if (!st)
-		*thought = thought_of(w->p, &text.text);
+		*thought = thought_at_end(&text.text, w->p->thinks_first);
 	if (!st)
 		st = encode_chat(w, &text, out, err);
 	template_text_release(&text);
@@ -257,23 +203,15 @@ void prompter_decode(const struct prompter *p, int32_t id, bool control, struct 
 	tokenizer_decode(p->tokenizer, &id, 1, control, out);
 }
 
-enum prompt_calls prompter_calls(const struct prompter *p)
+enum call_form prompter_calls(const struct prompter *p)
 {
 	return p->calls;
-}
-
-const char *prompter_calls_name(const struct prompter *p)
-{
-	static const char *const names[] = {
-		[PROMPT_CALLS_NONE] = "", [PROMPT_CALLS_MARKED] = "chatml", [PROMPT_CALLS_BARE] = "llama"};
-
-	return names[p->calls];
 }
 
 bool prompter_read_call(const struct prompter *p, const char *text, size_t size, char **name,
 			struct text *arguments)
 {
-	bool marked = prompter_calls(p) == PROMPT_CALLS_MARKED, found;
+	bool marked = prompter_calls(p) == CALL_FORM_MARKED, found;
 	struct tool_calls calls = {0};
 	struct text whole = {0};
 	struct error err = {0};

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include "core/error.h"
 #include "core/text/text.h"
+#include "text/chat/call_form.h"
+#include "text/chat/thought.h"
 #include "text/generation_config.h"
 
 struct prompter;
@@ -39,16 +41,10 @@ struct prompt_ask {
 	const json_t *kwargs; /* chat_template_kwargs: an object, or NULL */
 };
 
-/* The place where the answer to a conversation begins. */
-enum prompt_thought {
-	PROMPT_THOUGHT_NONE,   /* without a thought */
-	PROMPT_THOUGHT_LIKELY, /* the model may begin with <think> */
-	PROMPT_THOUGHT_OPEN,   /* the prompt ends within a thought */
-};
 /* A conversation {"messages", "tools"} as token ids. Takes ownership of `root`. BAD_INPUT names the place in
  * the conversation. Owner of out->ids: caller, free. */
 enum status prompter_chat(struct prompter_worker *w, json_t *root, const struct prompt_ask *ask,
-			  struct prompt_ids *out, enum prompt_thought *thought, struct error *err);
+			  struct prompt_ids *out, enum thought *thought, struct error *err);
 /* `special`: the begin-of-text token is put before it, if the model has one. Owner of out->ids: caller, free.
  */
 enum status prompter_text(struct prompter_worker *w, const char *text, size_t size, bool special,
@@ -57,15 +53,7 @@ enum status prompter_text(struct prompter_worker *w, const char *text, size_t si
 /* Appends the bytes of one token, which may end within a character. `control`: control tokens too. */
 void prompter_decode(const struct prompter *p, int32_t id, bool control, struct text *out);
 
-/* How the model writes tool calls. */
-enum prompt_calls {
-	PROMPT_CALLS_NONE,   /* not known */
-	PROMPT_CALLS_MARKED, /* <tool_call>{"name", "arguments"}</tool_call> */
-	PROMPT_CALLS_BARE    /* the whole text is {"name", "parameters"} */
-};
-enum prompt_calls prompter_calls(const struct prompter *p);
-/* The word for it in a grammar's source (engine/grammar/grammar.h): "chatml", "llama"; "" for none. */
-const char *prompter_calls_name(const struct prompter *p);
+enum call_form prompter_calls(const struct prompter *p);
 /* Parses one call, without marks. The caller owns *name (free) and the JSON text *arguments (text_release).
  * False: it is none. */
 bool prompter_read_call(const struct prompter *p, const char *text, size_t size, char **name,

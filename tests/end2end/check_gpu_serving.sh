@@ -1,8 +1,9 @@
 #!/bin/sh
 # tools/check-gpu-serving with a tiny model on the CPU; the peer is assay's own server.
-# usage: check_gpu_serving.sh ASSAY ROOT
+# usage: check_gpu_serving.sh ASSAY ROOT GREEDY_WAYS FAKES
 set -u
-assay=$(realpath "$1") root=$(realpath "$2")
+unset ASSAY_SMOLLM2 ASSAY_BFCL
+assay=$(realpath "$1") root=$(realpath "$2") ways=$(realpath "$3") fakes=$(realpath "$4")
 . "$root/tests/end2end/tap.sh"
 scratch
 export ASSAY="$assay" SHAPE=tiny DEVICE=cpu INPUT=40 OUTPUT=4 SECONDS_EACH=1 WARMUP=0 SWEEP_SECONDS=1 USERS=2 SLO=chat
@@ -14,6 +15,9 @@ serving() { "$root/tools/check-gpu-serving" "$@" > said 2>&1; }
 run_there() { [ -s "$1/SUMMARY.md" ] && [ -s "$1.json" ]; }
 
 export PEER="'$assay' serve \$MODEL --device cpu --port \$PORT --served-model-name m --out '$tmp/peer-server'"
+# GPUs that are not there, so that the runs have an energy
+known='[0-9.e+-]+|not known'
+[ ! -e "$fakes/libnvidia-ml.so.1" ] || { LD_LIBRARY_PATH=$fakes FAKE_NVML_FILE=$root/tests/fake/h100x4.json known='[0-9.e+-]+'; export LD_LIBRARY_PATH FAKE_NVML_FILE; }
 ok "model, peer and own run" serving out model peer own table
 for run in peer-auto-saturated peer-auto-50 peer-auto-80 peer-auto-capacity own-auto-saturated own-auto-50 own-auto-80 own-auto-capacity; do
 	ok "$run has a summary and figures" run_there "out/$run"
@@ -22,6 +26,10 @@ ok "the peer's saturated rate is kept" sh -c 'awk "{ exit !(\$1 > 0) }" out/rate
 ok "both run at the same rate" sh -c 'a=$(grep -o "\"achieved_rate\": [0-9.]*" out/peer-auto-50.json) b=$(grep -o "\"achieved_rate\": [0-9.]*" out/own-auto-50.json); [ -n "$a" ] && [ -n "$b" ] &&
 	awk "BEGIN { r = ${a##* } / ${b##* }; exit !(r > 0.5 && r < 2) }"'
 ok "the table compares each pair" sh -c '[ "$(grep -c "^== own-auto" out/table.txt)" = 4 ]'
+for run in peer own; do
+	ok "and ends with the capacity of the ${run}, its energy and its price" grep -qE "^$run-auto-capacity: [0-9.e+-]+ requests/s \(with 95 % confidence [0-9.e+-]+; missed at [0-9.e+-]+\); J per output token ($known), per token ($known); dollars per million output tokens ($known) to ($known), of electricity ($known)" out/table.txt
+done
+unset LD_LIBRARY_PATH FAKE_NVML_FILE
 ok "adapters and schema run" serving out adapters schema
 ok "the adapters' rate is compared with the one without" grep -qE 'ratio [0-9]+\.[0-9]+' out/adapters.txt
 ok "the answers under a schema are measured" run_there out/schema-json
@@ -47,5 +55,30 @@ cp out/model/tokenizer.json alone.json
 ok "with a tokenizer of the user's" env TOKENIZER="$tmp/alone.json" "$root/tools/check-gpu-serving" fourth model adapters schema
 ok "there are rates with adapters" grep -qE 'ratio [0-9]+\.[0-9]+' fourth/adapters.txt
 ok "and answers under a schema" run_there fourth/schema-json
+# Accuracy of a tiny model in place of a real one, and greedy requests in all ways.
+for i in $(seq 40); do
+	tool='{"type":"function","function":{"name":"get_'$i'","parameters":{"type":"object","properties":{"n":{"enum":['$i']}},"required":["n"],"additionalProperties":false}}}'
+	call='{"type":"function","function":{"name":"get_'$i'","arguments":{"n":'$i'}}}'
+	echo '{"messages":[{"role":"user","content":"'$i'?"},{"role":"assistant","content":"","tool_calls":['$call']}],"tools":['$tool']}'
+done > calls.jsonl
+export ACCURACY_STEPS=2 ACCURACY_BATCH=2 ACCURACY_TOKENS=300 ACCURACY_TEMPERATURE=1
+ok "the accuracy of a model is measured" env ASSAY_SMOLLM2="$tmp/out/model" ASSAY_BFCL="$tmp/calls.jsonl" "$root/tools/check-gpu-serving" right accuracy
+for precision in file fp8-cache; do ok ".. in $precision" grep -qE "^accuracy: $precision .* (reference|pass)$" right/steps.txt; done
+ok "with a grammar, answers that are not cut have calls" grep -qE '^accuracy: grammar required: 6 answers, [0-5] cut, 0 refused; ([1-6]) of the other \1 have readable calls' right/steps.txt
+ok "and without one they have none" grep -qE '^accuracy: grammar none: 6 answers, [0-9] cut, 0 refused; 0 of' right/steps.txt
+ok "without a model it is skipped" serving skipped accuracy
+ok ".. which is said" grep -q '^accuracy: skipped, because ASSAY_SMOLLM2' skipped/steps.txt
+ok "rows that are none fail" sh -c '! ASSAY_SMOLLM2="$1" ASSAY_BFCL=said "$0" wrong accuracy > /dev/null 2>&1' "$root/tools/check-gpu-serving" "$tmp/out/model"
+export GREEDY_WAYS="$ways" GREEDY_SHAPE=tiny GREEDY_PROMPTS=24
+ok "greedy requests run in all ways" serving ways greedy
+for mode in deterministic ordinary; do
+	ok "$mode: their ids are equal" grep -qx "greedy: random, $mode: 10 of 10 ways pass, 0 answers differ, exit code 0" ways/steps.txt
+done
+ok "with preemptions" grep -q '"what": "preempted", "deterministic": false, "adapters": 3, .*"preemptions": [1-9]' ways/greedy/random-ordinary.jsonl
+ok "a planted fault is found" sh -c '! PLANT=batched "$0" planted greedy > /dev/null 2>&1 && grep -q "^greedy: random, deterministic: 8 of 10 ways pass, [1-9]" planted/steps.txt' "$root/tools/check-gpu-serving"
+ok ".. by the reference too" grep -qE '^\{"what": "batched", "deterministic": false, .*"different": ([0-9]+), "beyond_error": \1, .*"verdict": "fail"' planted/greedy/random-ordinary.jsonl
+BF16_ERROR=100 PLANT=batched "$ways" out/model cpu 24 > stated 2>&1
+ok "unless the error may be that large" grep -qE '^\{"what": "batched", .*"different": [1-9][0-9]*, "beyond_error": 0, .*"verdict": "pass"' stated
+
 ok "an unknown step is refused" sh -c '"$0" third nothing > said 2>&1; [ $? = 64 ]' "$root/tools/check-gpu-serving"
 finish

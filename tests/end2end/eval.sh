@@ -1,8 +1,8 @@
 #!/bin/sh
 # assay eval: the table of precisions, its JSON and exit code; a planted worse model; everything that is refused.
-# usage: eval.sh ASSAY
+# usage: eval.sh ASSAY BASE_GGUF
 set -u
-assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
+assay=$(realpath "$1") base_gguf=${2:+$(realpath "$2")} here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tap.sh"
 scratch
 export CUDA_VISIBLE_DEVICES= # a test of the CPU, where there is a GPU too
@@ -51,12 +51,48 @@ for key in model data documents questions windows scored_tokens context stride m
 	ok "JSON has $key" says "\"$key\": " out
 done
 
+# Answers of random numbers, which are calls by a grammar alone.
+i=0
+while [ $i -lt 8 ]; do
+	echo '{"messages":[{"role":"user","content":"Weather in town '$i'?"}],"ground_truth":[{"weather":{"city":["Rome"]}}],"tools":[{"name":"weather","parameters":{"type":"object","properties":{"city":{"enum":["Rome","Oslo"]}},"required":["city"],"additionalProperties":false}}]}'
+	i=$((i + 1))
+done > calls.jsonl
+asked="generate tiny --rows calls.jsonl --chat-template qwen2.5 --temperature 1 --tokens 300 --device cpu"
+figure() { sed -n "s/^ *\"$1\": \([0-9.]*\),*$/\1/p" out; }
+ok "a required call is asked for" expect 0 $asked --grammar required --json --out answers
+ok "which some answers end with" [ "$(figure ended)" -ge 3 ]
+ok "and each of these can be read" [ "$(figure ended_valid)" = "$(figure ended)" ]
+ok "an answer that is cut is no such one" [ "$((8 - $(figure ended)))" = "$(figure cut)" ]
+ok "the enumeration is kept" eval '! grep -o "\"city\":\"[^\"]*" answers | grep -vE "Rome|Oslo"'
+ok "the same for people" eval 'expect 0 $asked --grammar required && says "^readable calls of these .* 100.0 %$" out'
+ok "without a grammar, none" eval 'expect 0 $asked --json && [ "$(figure ended_valid)" = 0 ]'
+ok "a conversation with tools" eval 'head -n 1 calls.jsonl > ask.json && expect 0 generate tiny --messages ask.json --chat-template qwen2.5 --grammar required --tokens 60 && says "tool call: weather" err'
+ok "eval has the same" eval 'expect 0 eval tiny --data calls.jsonl --chat-template qwen2.5 --tokens 90 --precisions file --grammar required && says "^function calls, grammar: required$" out'
+ok "with what was cut" says "^file: [0-9] of 8 answers were cut, 0 refused; [0-9] of the other [0-9] have readable calls$" out
+sed 's/"enum":\["Rome","Oslo"\]/"type":"integer","enum":["Rome"]/' ask.json > contradicts.jsonl
+cat calls.jsonl >> contradicts.jsonl
+ok "a row whose schema contradicts itself has no answer" eval 'expect 0 $(echo $asked | sed s/calls/contradicts/) --grammar required --json && [ "$(figure refused)" = 1 ] && [ "$(figure rows)" = 9 ]'
+ok "and is named" says "contradicts.jsonl:1: no answer, because there is no grammar of its tools: " err
+ok "in eval too" eval 'expect 0 eval tiny --data contradicts.jsonl --max-rows 2 --chat-template qwen2.5 --tokens 5 --precisions file --grammar required && says "^file: 1 of 2 answers were cut, 1 refused" out && says "contradicts.jsonl:1: no answer" err'
+ok "a grammar needs tools" eval 'expect 64 generate tiny hello --grammar required && says "grammar needs tools" err'
+ok "and a template that has them" eval 'expect 64 generate tiny --rows calls.jsonl --chat-template chatml --grammar auto && says "chatml has no tool calls" err'
+
 # The model's own text, which no other model expects as much.
 "$assay" generate tiny "The quick" --raw --tokens 200 --temperature 0.3 --seed 3 --json --logprobs > made 2> err
 printf '{"input_ids": [%s]}\n' "$(tr -d ' \n' < made | sed 's/.*"ids":\[\([0-9,]*\)\].*/\1/')" > own.jsonl
 ok "a worse model misses its mark" eval 'expect 1 eval tiny --data own.jsonl --context 64 --compare other && says "^other .* FAIL$" out && says "^fp8-cache .* pass$" out'
 ok "in JSON too" eval 'expect 1 eval tiny --data own.jsonl --context 64 --compare other --json && says "^ \"verdict\": \"fail\"" out'
 ok "unless the mark is that wide" eval 'expect 0 eval tiny --data own.jsonl --context 64 --compare other --perplexity-mark 1000000 && says "^other .* pass$" out'
+# A GGUF file of the same weights in Q8_0, and one of other weights.
+if [ -n "$base_gguf" ]; then
+	"$assay" make-model --out base --dtype f32 --seed 1 > out 2> err && "$base_gguf" same.gguf 1 && "$base_gguf" strange.gguf 2
+	"$assay" generate base "The quick" --raw --tokens 200 --temperature 0.3 --seed 3 --json --logprobs > made 2> err
+	printf '{"input_ids": [%s]}\n' "$(tr -d ' \n' < made | sed 's/.*"ids":\[\([0-9,]*\)\].*/\1/')" > base.jsonl
+	ok "a GGUF file of the same weights meets the mark" eval 'expect 0 eval base --data base.jsonl --context 64 --precisions f32 --compare same.gguf && says "^same.gguf .* pass$" out'
+	ok ".. with other figures, which are those of its blocks" eval '[ "$(awk "/^f32/ { print \$2 }" out)" != "$(awk "/^same.gguf/ { print \$2 }" out)" ]'
+	ok ".. and other memory" eval '[ "$(grep "frozen parameters" out | awk "{ print \$(NF - 1) }" | sort -u | wc -l)" = 2 ]'
+	ok "one of other weights misses it" eval 'expect 1 eval base --data base.jsonl --context 64 --precisions f32 --compare strange.gguf && says "^strange.gguf .* FAIL$" out'
+fi
 ok "token ids need no tokenizer" eval 'mkdir bare && cp tiny/config.json tiny/model.safetensors bare && expect 0 eval bare --data own.jsonl --context 64'
 ok "a text does" eval '! expect 0 eval bare --data text.txt && says "bare/tokenizer.json: No such file" err'
 

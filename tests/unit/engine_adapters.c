@@ -6,32 +6,13 @@
 #include "scratch.h"
 #include "test.h"
 #include <math.h>
+#include "adapter_base.h"
 #include "engine/engine.h"
 #include "engine/step/row_lists.h"
-#include "gguf_bed.h"
-#include "model/files/model_folder.h"
-#include "model/files/random_weights.h"
+#include "base_gguf.h"
 #include "model/model.h"
-#include "must.h"
-#include "text/files/tokenizer_files.h"
 
-enum { BASE_SEED = 1, PAGE = 16, SEQUENCES = 8, ROWS_MOST = 128, TOKENS = 6 };
-static const char *const several[] = {"plain", "patterns", "dora"};
-
-static enum status base_rows(void *arg, const struct named *n, int64_t row, int64_t count, float *out,
-			     struct error *err)
-{
-	(void)arg, (void)err;
-	random_weights(n, BASE_SEED, row, count, out);
-	return STATUS_OK;
-}
-
-static enum status base_more(void *arg, const char *dir, struct error *err)
-{
-	(void)arg;
-	return tokenizer_files_of_bytes(dir, err);
-}
-
+enum { PAGE = 16, SEQUENCES = 8, ROWS_MOST = 128, TOKENS = 6 };
 struct bed {
 	char model[PATH_MAX], dir[ADAPTERS_MOST][PATH_MAX];
 	struct load_options o;
@@ -43,18 +24,9 @@ static void bed_options(struct bed *b, const char *scratch, const char *const *n
 			bool merge)
 {
 	struct shape s;
-	const struct folder_options folder = {.shape = &s,
-					      .dtype = DTYPE_F32,
-					      .shard_bytes = UINT64_MAX,
-					      .rows = base_rows,
-					      .more = base_more};
-	struct error err = {0};
 
 	*b = (struct bed){0};
-	must(shape_by_name(&s, "tiny", &err), &err);
-	snprintf(b->model, sizeof(b->model), "%s/base", scratch);
-	if (access(b->model, F_OK))
-		must(folder_write(b->model, &folder, &err), &err);
+	base_make(b->model, scratch, &s);
 	b->o = (struct load_options){.device = LOAD_CPU,
 				     .model = b->model,
 				     .merge = merge,
@@ -65,8 +37,7 @@ static void bed_options(struct bed *b, const char *scratch, const char *const *n
 				     .page_tokens = PAGE,
 				     .pages = 2 * SEQUENCES};
 	for (size_t i = 0; i < count; i++) {
-		snprintf(b->dir[i], sizeof(b->dir[i]), "%s/tests/data/model/adapters/%s", SOURCE_DIR,
-			 names[i]);
+		base_adapter(b->dir[i], names[i]);
 		b->o.adapter[i] = b->dir[i];
 	}
 }
@@ -179,107 +150,40 @@ static void test_adapters__one_gives_peft_s_logits_merged_and_unmerged(void **st
 	}
 }
 
-/* Blocks with a factor of 2^-11. The largest number of the base model is 71 times this factor. */
-static void put_q8(uint8_t *out, const float *x, int64_t count)
-{
-	for (int64_t i = 0; i < count; i++) {
-		uint8_t *block = out + i / 32 * 34;
-
-		block[0] = 0;
-		block[1] = 0x10;
-		block[2 + i % 32] = (uint8_t)(int8_t)lrintf(x[i] * 2048);
-	}
-}
-
-/* The base model as a GGUF file: vectors in F32, matrices in Q8_0. */
-static void make_gguf(const char *path, const struct shape *s)
-{
-	const struct {
-		const char *key;
-		int64_t value;
-	} sizes[] = {
-		{"qwen2.embedding_length", s->hidden},	       {"qwen2.block_count", s->layers},
-		{"qwen2.attention.head_count", s->heads},      {"qwen2.attention.head_count_kv", s->kv_heads},
-		{"qwen2.context_length", s->context},	       {"qwen2.attention.key_length", s->head_dim},
-		{"qwen2.attention.value_length", s->head_dim}, {"qwen2.feed_forward_length", s->ffn}};
-	const size_t count = names_count(s);
-	struct gguf_bed b;
-	size_t size, at;
-	uint8_t *file;
-	FILE *out;
-
-	bed_begin(&b, 3, count, 3 + sizeof(sizes) / sizeof(sizes[0]));
-	bed_string(&b, "general.architecture", "qwen2");
-	bed_f32(&b, "qwen2.rope.freq_base", (float)s->rope_theta);
-	bed_f32(&b, "qwen2.attention.layer_norm_rms_epsilon", (float)s->norm_eps);
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		bed_u32(&b, sizes[i].key, (uint32_t)sizes[i].value);
-	for (size_t i = 0; i < count; i++) {
-		struct named n;
-
-		names_at(&n, s, i);
-		bed_tensor(&b, n.gguf, n.vector ? 0 : (uint64_t)n.rows, (uint64_t)n.cols, n.vector ? 0 : 8,
-			   (uint64_t)(n.rows * n.cols) * (n.vector ? 128 : 34) / 32);
-	}
-	at = (b.head.size + 31) / 32 * 32;
-	file = bed_end(&b, &size);
-	for (size_t i = 0; i < count; i++) {
-		float *x;
-		struct named n;
-
-		names_at(&n, s, i);
-		x = malloc((size_t)(n.rows * n.cols) * sizeof(*x));
-		assert_non_null(x);
-		random_weights(&n, BASE_SEED, 0, n.rows, x);
-		if (n.vector)
-			memcpy(file + at, x, (size_t)n.cols * sizeof(*x));
-		else
-			put_q8(file + at, x, n.rows * n.cols);
-		at = (at + (size_t)(n.rows * n.cols) * (n.vector ? 128 : 34) / 32 + 31) / 32 * 32;
-		free(x);
-	}
-	assert_int_equal(at, size);
-	out = fopen(path, "wb");
-	assert_non_null(out);
-	assert_int_equal(fwrite(file, 1, size, out), size);
-	fclose(out);
-	free(file);
-}
-
 /* A quantized base keeps its blocks, so the adapter stays beside them. Blocks of weights and of rows have 8
  * bits. */
 static void test_adapters__one_is_not_merged_into_quantized_weights(void **state)
 {
 	static const int32_t adapter[] = {0};
 
-	for (size_t i = 0; i < sizeof(several) / sizeof(several[0]); i++) {
+	for (size_t i = 0; i < BASE_ADAPTERS; i++) {
 		char path[PATH_MAX];
 		struct error err = {0};
 		struct mat logits;
 		struct shape s;
 		struct bed b;
 
-		bed_options(&b, *state, &several[i], 1, true);
+		bed_options(&b, *state, &base_adapters[i], 1, true);
 		must(shape_by_name(&s, "tiny", &err), &err);
 		snprintf(path, sizeof(path), "%s/base.gguf", (const char *)*state);
-		make_gguf(path, &s);
+		base_gguf_write(path, &s, BASE_SEED);
 		b.o.model = path;
 		must(load_open(&b.l, &b.o, &err), &err);
 		must(row_lists_create(&b.lists, &b.l.most, &err), &err);
 		assert_false(b.l.adapters.merge);
 		assert_int_equal(b.l.model->layer[0].qkv.w.w.dtype, DTYPE_Q8_0);
 		logits = step(&b, adapter, 1);
-		if (!(apart(&logits, 0, several[i]) < 0.04 &&
-		      apart(&logits, 0, several[i]) < 0.2 * apart(&logits, 0, "base")))
-			fail_msg("%s: %g, and %g from the base model", several[i],
-				 apart(&logits, 0, several[i]), apart(&logits, 0, "base"));
+		if (!(apart(&logits, 0, base_adapters[i]) < 0.04 &&
+		      apart(&logits, 0, base_adapters[i]) < 0.2 * apart(&logits, 0, "base")))
+			fail_msg("%s: %g, and %g from the base model", base_adapters[i],
+				 apart(&logits, 0, base_adapters[i]), apart(&logits, 0, "base"));
 		bed_close(&b);
 	}
 }
 
 static const char *name_of(int32_t adapter)
 {
-	return adapter < 0 ? "base" : several[adapter];
+	return adapter < 0 ? "base" : base_adapters[adapter];
 }
 
 static void test_adapters__each_row_of_a_step_has_its_own(void **state)
@@ -288,7 +192,7 @@ static void test_adapters__each_row_of_a_step_has_its_own(void **state)
 		{0, 1, 2, -1, 2, 1, 0, -1}, {-1, -1, -1, -1, -1, -1, -1, -1}, {2, 2, 2, 2, 2, 2, 2, 2}};
 	struct bed b;
 
-	bed_open(&b, *state, several, 3, true);
+	bed_open(&b, *state, base_adapters, 3, true);
 	assert_false(b.l.adapters.merge);
 	for (size_t i = 0; i < sizeof(mixed) / sizeof(mixed[0]); i++) {
 		const struct mat logits = step(&b, mixed[i], SEQUENCES);
@@ -308,7 +212,7 @@ static void test_adapters__rows_do_not_depend_on_other_rows(void **state)
 	struct bed b;
 	int64_t rows;
 
-	bed_open(&b, *state, several, 3, true);
+	bed_open(&b, *state, base_adapters, 3, true);
 	all = step(&b, mixed, SEQUENCES);
 	rows = all.rows / SEQUENCES;
 	kept = malloc((size_t)(all.rows * all.cols) * sizeof(*kept));
@@ -401,12 +305,12 @@ static void test_adapters__a_request_gets_the_text_of_the_merged_model(void **st
 	struct engine *all, *one;
 	struct bed b, c;
 
-	engine_of(&all, &b, *state, several, 3);
+	engine_of(&all, &b, *state, base_adapters, 3);
 	for (int32_t i = -1; i < 3; i++) {
 		int32_t due[TOKENS], made[TOKENS];
 		struct engine_event end;
 
-		engine_of(&one, &c, *state, i < 0 ? NULL : &several[i], i < 0 ? 0 : 1);
+		engine_of(&one, &c, *state, i < 0 ? NULL : &base_adapters[i], i < 0 ? 0 : 1);
 		assert_int_equal(generate(one, -1, due, &end), TOKENS);
 		engine_destroy(&one);
 		assert_int_equal(generate(all, i, made, &end), TOKENS);
@@ -422,7 +326,7 @@ static void test_adapters__pages_are_shared_with_the_same_adapter_only(void **st
 	int32_t token[TOKENS];
 	struct bed b;
 
-	engine_of(&e, &b, *state, several, 3);
+	engine_of(&e, &b, *state, base_adapters, 3);
 	for (int32_t again = 0; again < 2; again++)
 		for (int32_t adapter = -1; adapter < 3; adapter++) {
 			generate(e, adapter, token, &end);
@@ -438,7 +342,7 @@ static void test_adapters__an_adapter_that_is_not_loaded_is_refused(void **state
 	int32_t token[TOKENS];
 	struct bed b;
 
-	engine_of(&e, &b, *state, several, 3);
+	engine_of(&e, &b, *state, base_adapters, 3);
 	assert_int_equal(generate(e, 3, token, &end), 0);
 	assert_int_equal(end.end, ENGINE_END_REFUSED);
 	assert_string_equal(end.text, "adapter 3 is asked for, but 3 are loaded");

@@ -80,7 +80,7 @@ static size_t server_count(struct bed *b, const json_t *body, bool generation_pr
 				       .kwargs = json_object_get(body, "chat_template_kwargs")};
 	const json_t *prompt = json_object_get(body, "prompt");
 	struct prompt_ids ids = {0};
-	enum prompt_thought thought;
+	enum thought thought;
 	struct error err = {0};
 	enum status st;
 

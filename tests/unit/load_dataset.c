@@ -112,7 +112,7 @@ static size_t server_count(const json_t *body)
 	struct prompter *prompter;
 	struct prompter_worker *reader;
 	struct prompt_ids ids = {0};
-	enum prompt_thought thought;
+	enum thought thought;
 	struct error err = {0};
 
 	if (prompter_open(&prompter, QWEN, "qwen2.5", &err) ||

@@ -12,7 +12,7 @@
 static const char text[] =
 	"The capital of France is Paris. The quick brown fox jumps over the lazy dog. Water boils at "
 	"100 degrees Celsius at sea level, and freezes at 0 degrees.";
-enum { ROWS = 128 };
+enum { ROWS = 128, TOP = 32 };
 
 struct bed {
 	struct weights weights;
@@ -58,7 +58,7 @@ static int open_bed(void **state, bool blocks)
 		return 0;
 	b->blocks = blocks;
 	must(weights_open(&b->weights, path, &err), &err);
-	place(b, 64u << 20);
+	place(b, 128u << 20);
 	must(model_weight_slots(b->model, &slots, &names, &count, &err), &err);
 	must(weights_load(&b->weights, slots, count, &err), &err);
 	free(slots);
@@ -160,7 +160,7 @@ enum { PAGE = 16 };
 static struct paged_step *open_steps(struct bed *b)
 {
 	const struct paged_step_options o = {.most = {.rows = ROWS,
-						      .outputs = 1,
+						      .outputs = ROWS,
 						      .sequences = 1,
 						      .pages = ROWS / PAGE,
 						      .vocab = b->model->shape.vocab,
@@ -174,21 +174,21 @@ static struct paged_step *open_steps(struct bed *b)
 	return s;
 }
 
-/* Logits of the last of `count` tokens from position `begin` on. */
-static const float *feed(struct paged_step *s, const int32_t *token, int32_t count, int32_t begin)
+/* Logits of `count` tokens from position `begin` on. */
+static struct mat feed_all(struct paged_step *s, const int32_t *token, int32_t count, int32_t begin)
 {
-	const int32_t first[2] = {0, count}, keys = begin + count, output = count - 1;
-	int32_t position[ROWS], slot[ROWS], page[ROWS / PAGE];
+	const int32_t first[2] = {0, count}, keys = begin + count;
+	int32_t position[ROWS], slot[ROWS], output[ROWS], page[ROWS / PAGE];
 	struct paged_rows rows = {.token = token,
 				  .position = position,
 				  .slot = slot,
 				  .begin = first,
 				  .keys = &keys,
 				  .page = page,
-				  .output = &output,
+				  .output = output,
 				  .rows = count,
 				  .sequences = 1,
-				  .outputs = 1,
+				  .outputs = count,
 				  .page_ld = ROWS / PAGE,
 				  .keys_most = keys,
 				  .page_tokens = PAGE};
@@ -197,11 +197,103 @@ static const float *feed(struct paged_step *s, const int32_t *token, int32_t cou
 	for (int32_t i = 0; i < count; i++) {
 		position[i] = begin + i;
 		slot[i] = PAGE + begin + i;
+		output[i] = i;
 	}
 	for (int32_t i = 0; i < ROWS / PAGE; i++)
 		page[i] = 1 + i;
 	must(paged_step_forward(s, &rows, &err), &err);
-	return paged_step_logits(s).data;
+	return paged_step_logits(s);
+}
+
+static const float *row_of(const struct mat *logits, int64_t row)
+{
+	return (const float *)logits->data + row * logits->ld;
+}
+
+/* Logits of the last one. */
+static const float *feed(struct paged_step *s, const int32_t *token, int32_t count, int32_t begin)
+{
+	const struct mat logits = feed_all(s, token, count, begin);
+
+	return row_of(&logits, count - 1);
+}
+
+/* The recorded logits of the paragraph (tests/oracles/smollm2.py). */
+struct recorded {
+	struct safetensors file;
+	int32_t count;
+	double largest; /* of all logits, by magnitude */
+};
+
+static void recorded_open(struct recorded *r, const struct token_list *ids)
+{
+	static const char path[] = SOURCE_DIR "/tests/data/model/smollm2/expected.safetensors";
+	struct error err = {0};
+	const struct tensor *token;
+
+	*r = (struct recorded){0};
+	must(safetensors_open(&r->file, path, &err), &err);
+	token = tensor_of(&r->file, "token");
+	r->count = (int32_t)token->dim[0];
+	assert_int_equal(r->count, ids->count);
+	assert_memory_equal(token->data, ids->id, ids->count * sizeof(*ids->id));
+	for (int32_t i = 0; i < r->count * TOP; i++) {
+		float logit;
+
+		memcpy(&logit, tensor_of(&r->file, "logit")->data + 4 * (size_t)i, sizeof(logit));
+		r->largest = fmax(r->largest, fabs((double)logit));
+	}
+	assert_true(r->largest > 10);
+}
+
+/* The largest distance of a position's recorded logits, and of their logsumexp, from a row. */
+static double apart(const struct recorded *r, int32_t position, const float *row, int64_t vocab)
+{
+	const uint8_t *id = tensor_of(&r->file, "id")->data, *logit = tensor_of(&r->file, "logit")->data;
+	double sum = 0, worst;
+	float due;
+
+	for (int64_t j = 0; j < vocab; j++)
+		sum += exp((double)row[j]);
+	memcpy(&due, tensor_of(&r->file, "logsumexp")->data + 4 * (size_t)position, sizeof(due));
+	worst = fabs(log(sum) - (double)due);
+	for (size_t k = 0; k < TOP; k++) {
+		int32_t at;
+
+		memcpy(&at, id + 4 * ((size_t)position * TOP + k), sizeof(at));
+		memcpy(&due, logit + 4 * ((size_t)position * TOP + k), sizeof(due));
+		worst = fmax(worst, fabs((double)(row[at] - due)));
+	}
+	return worst;
+}
+
+static void expect_logits(const struct recorded *r, int32_t position, const float *row, int64_t vocab)
+{
+	const double error = apart(r, position, row, vocab) / r->largest;
+
+	if (!(error <= 2e-5))
+		fail_msg("position %d is %g of the largest logit from transformers", position, error);
+}
+
+/* In F32 each position has transformers' logits, in a whole prompt and row by row. */
+static void test_smollm2__every_position_has_the_reference_s_logits(void **state)
+{
+	struct bed *b = *state;
+	struct recorded r;
+	struct paged_step *s;
+	struct mat all;
+
+	if (!b->model)
+		skip();
+	recorded_open(&r, &b->ids);
+	s = open_steps(b);
+	all = feed_all(s, b->ids.id, r.count, 0);
+	for (int32_t i = 0; i < r.count; i++)
+		expect_logits(&r, i, row_of(&all, i), b->model->shape.vocab);
+	for (int32_t i = 0; i < r.count; i++)
+		expect_logits(&r, i, feed(s, &b->ids.id[i], 1, i), b->model->shape.vocab);
+	paged_step_release(&s);
+	safetensors_release(&r.file);
 }
 
 /* Logits of one row after the other, rounded to bytes before each product, are near those of many rows at
@@ -266,6 +358,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_smollm2__mean_loss_of_a_paragraph, open_numbers,
 						close_bed),
+		cmocka_unit_test_setup_teardown(test_smollm2__every_position_has_the_reference_s_logits,
+						open_numbers, close_bed),
 		cmocka_unit_test_setup_teardown(test_smollm2__greedy_text_is_the_reference_s, open_numbers,
 						close_bed),
 		cmocka_unit_test_setup_teardown(test_smollm2__mean_loss_in_blocks, open_blocks, close_bed),

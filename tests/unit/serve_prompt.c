@@ -107,7 +107,7 @@ static void test_prompt__without_a_template_only_chat_is_refused(void **state)
 
 	(void)state;
 	serve_bed_open(&bed, NULL);
-	assert_int_equal(prompter_calls(bed.prompter), PROMPT_CALLS_NONE);
+	assert_int_equal(prompter_calls(bed.prompter), CALL_FORM_NONE);
 	assert_null(serve_bed_read(&bed, PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}", &err));
 	assert_non_null(strstr(err.message, "--chat-template"));
 	r = serve_bed_good(&bed, PROTOCOL_COMPLETION, "{\"prompt\":\"hi\"}");
@@ -121,11 +121,11 @@ static void test_prompt__forms_of_calls(void **state)
 
 	(void)state;
 	serve_bed_open(&bed, "llama3.1");
-	assert_int_equal(prompter_calls(bed.prompter), PROMPT_CALLS_BARE);
-	assert_string_equal(prompter_calls_name(bed.prompter), "llama");
+	assert_int_equal(prompter_calls(bed.prompter), CALL_FORM_BARE);
+	assert_string_equal(call_form_name(prompter_calls(bed.prompter)), "llama");
 	serve_bed_close(&bed);
 	serve_bed_open(&bed, "qwen3");
-	assert_string_equal(prompter_calls_name(bed.prompter), "chatml");
+	assert_string_equal(call_form_name(prompter_calls(bed.prompter)), "chatml");
 	serve_bed_close(&bed);
 }
 

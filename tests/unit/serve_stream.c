@@ -101,7 +101,7 @@ static void test_stream__one_call_only(void **state)
 	(void)state;
 	for (int parts = 0; parts < 2; parts++)
 		expect_pieces((struct call_stream){.prompter = qwen25.prompter,
-						   .form = PROMPT_CALLS_MARKED,
+						   .form = CALL_FORM_MARKED,
 						   .parts = parts,
 						   .one_call = true},
 			      "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call><tool_call>{\"name\": \"g\", \"arguments\": "

@@ -2,6 +2,7 @@
 /* Calls held against what rows accept: the verdicts of bfcl-eval's checker (tests/oracles/answers.py), and rows of one's own. */
 #include "test.h"
 
+#include <math.h>
 #include "core/file/file.h"
 #include "data/function_calls/answers.h"
 
@@ -160,13 +161,20 @@ static void test_answers__totals_are_counts_and_shares(void **state)
 	json_t *j;
 
 	(void)state;
-	answer_count(&totals, &v);
+	answer_count(&totals, &v, ANSWER_CUT);
+	answer_count(&totals, &(struct answer_verdict){0}, ANSWER_REFUSED);
 	v.exact = true;
-	answer_count(&totals, &v);
+	answer_count(&totals, &v, ANSWER_ENDED);
 	j = answer_totals_json(&totals);
-	assert_int_equal(json_integer_value(json_object_get(j, "rows")), 2);
+	answer_totals_ended_json(&totals, j);
+	assert_int_equal(json_integer_value(json_object_get(j, "rows")), 3);
 	assert_int_equal(json_integer_value(json_object_get(j, "valid")), 2);
-	assert_true(json_real_value(json_object_get(j, "exact_share")) == 0.5);
+	assert_true(fabs(json_real_value(json_object_get(j, "exact_share")) - 1. / 3) < 1e-9);
+	assert_int_equal(json_integer_value(json_object_get(j, "refused")), 1);
+	assert_int_equal(json_integer_value(json_object_get(j, "cut")), 1);
+	assert_int_equal(json_integer_value(json_object_get(j, "ended")), 1);
+	assert_int_equal(json_integer_value(json_object_get(j, "ended_valid")), 1);
+	assert_true(json_real_value(json_object_get(j, "ended_valid_share")) == 1);
 	json_decref(j);
 }
 

@@ -45,6 +45,9 @@ static enum status open_template(struct reading *r, struct error *err)
 	st = open_tokenizer(r, err);
 	if (!st)
 		st = template_open(&r->d->template, r->ask->template, setting, r->d->tokenizer, err);
+	if (!st)
+		st = call_grammar_open(&r->d->grammar, r->ask->grammar, r->d->template, r->d->tokenizer,
+				       r->ask->tokenizer, err);
 	r->unopened = st;
 	if (!st && template_find(&r->marked, r->ask->template, setting, r->d->tokenizer, &(struct error){0}))
 		r->marked = NULL;
@@ -114,9 +117,9 @@ static enum status read_ids(const json_t *ids, struct eval_document *doc, struct
 }
 
 static enum status encode_chat(struct reading *r, const struct template *t, const struct chat *chat,
-			       bool question, struct template_tokens *out, struct error *err)
+			       struct template_tokens *out, struct error *err)
 {
-	const struct template_ask ask = {.generation_prompt = question, .setting = "--chat-template"};
+	const struct template_ask ask = {.setting = "--chat-template"};
 	struct template_text text = {0};
 	enum status st = template_render(t, chat, &ask, &text, err);
 
@@ -126,12 +129,32 @@ static enum status encode_chat(struct reading *r, const struct template *t, cons
 	return st;
 }
 
+/* The question's prompt, and the grammar of its answer. */
+static enum status encode_question(struct reading *r, struct eval_question *q, struct error *err)
+{
+	const struct template_ask ask = {.generation_prompt = true, .setting = "--chat-template"};
+	const struct chat *chat = &q->task.prompt;
+	struct template_tokens tokens = {0};
+	struct template_text text = {0};
+	enum status st = template_render(r->d->template, chat, &ask, &text, err);
+
+	if (!st)
+		st = template_encode(r->worker, &text, &tokens, err);
+	if (!st)
+		st = call_grammar_source(&r->d->grammar, chat->tools, &text.text, &q->grammar, err);
+	q->ids = tokens.ids;
+	tokens.ids = (struct token_list){0};
+	template_tokens_release(&tokens);
+	template_text_release(&text);
+	return st;
+}
+
 static enum status read_chat(struct reading *r, const struct chat *chat, struct eval_document *doc,
 			     struct error *err)
 {
 	const struct template *t = r->marked ? r->marked : r->d->template;
 	struct template_tokens tokens = {0};
-	enum status st = encode_chat(r, t, chat, false, &tokens, err);
+	enum status st = encode_chat(r, t, chat, &tokens, err);
 
 	if (!st) {
 		doc->ids = tokens.ids;
@@ -155,7 +178,6 @@ static bool expects_answer(const struct chat *chat)
 static enum status read_question(struct reading *r, size_t row, struct error *err)
 {
 	struct eval_question *q = &r->d->questions[r->d->question_count];
-	struct template_tokens tokens = {0};
 	struct error why = {0};
 	enum status st = answer_task_read(&q->task, &r->d->rows, row, ROWS_AUTO, err);
 
@@ -163,13 +185,8 @@ static enum status read_question(struct reading *r, size_t row, struct error *er
 		return st;
 	r->d->question_count++; /* from here on, it is released with the others */
 	q->line = r->d->rows.place[row].line;
-	st = encode_chat(r, r->d->template, &q->task.prompt, true, &tokens, &why);
-	if (st)
-		place_error(r, q->line, st, &why, err);
-	q->ids = tokens.ids;
-	tokens.ids = (struct token_list){0};
-	template_tokens_release(&tokens);
-	return st;
+	st = encode_question(r, q, &why);
+	return st ? place_error(r, q->line, st, &why, err) : STATUS_OK;
 }
 
 static enum status read_conversation(struct reading *r, size_t row, struct eval_document *doc,
@@ -323,11 +340,13 @@ void eval_data_release(struct eval_data *d)
 	}
 	for (size_t i = 0; i < d->question_count; i++) {
 		token_list_release(&d->questions[i].ids);
+		free(d->questions[i].grammar);
 		answer_task_release(&d->questions[i].task);
 	}
 	free(d->documents);
 	free(d->questions);
 	rows_release(&d->rows);
+	call_grammar_close(&d->grammar);
 	template_close(&d->template);
 	tokenizer_close(&d->tokenizer);
 	*d = (struct eval_data){0};

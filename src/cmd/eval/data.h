@@ -7,6 +7,7 @@
  */
 #ifndef CMD_EVAL_DATA_H
 #define CMD_EVAL_DATA_H
+#include "cmd/model/call_grammar.h"
 #include "data/function_calls/answers.h"
 
 struct eval_document {
@@ -18,6 +19,7 @@ struct eval_document {
 struct eval_question {
 	struct answer_task task;
 	struct token_list ids; /* the prompt */
+	char *grammar;	       /* the answer's grammar as its source; NULL: any text */
 	size_t line;
 };
 
@@ -26,6 +28,7 @@ struct eval_data {
 	struct rows rows;
 	struct tokenizer *tokenizer; /* NULL: every row has token ids */
 	struct template *template;   /* NULL: there is no conversation */
+	struct call_grammar grammar;
 	struct eval_document *documents;
 	size_t document_count;
 	struct eval_question *questions;
@@ -38,6 +41,7 @@ struct eval_data_ask {
 	const char *template;  /* name of a chat template; NULL: the model's own */
 	size_t rows_max;       /* 0: all */
 	bool questions;	       /* read questions too */
+	enum call_grammar_mode grammar;
 };
 /*
  * If the template's family is known, only the assistant's texts of a conversation are scored. Otherwise all

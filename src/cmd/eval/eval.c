@@ -13,7 +13,7 @@ struct eval_opts {
 	const char *model, *data, *precisions, *compare, *tokenizer, *template;
 	uint64_t rows_max, context, stride, tokens;
 	double perplexity_mark, calls_mark;
-	uint32_t device;
+	uint32_t device, grammar;
 	bool json;
 };
 
@@ -40,6 +40,10 @@ static const struct opt opts[] = {
 	OPT_ROW(struct eval_opts, tokens, .name = "tokens",
 		.also = "max-tokens max-new-tokens n-predict num-tokens max-gen-len", .preset = "256",
 		.max = 1048576, .help = "most tokens of an answer with function calls; 0: ask no questions"),
+	OPT_ROW(struct eval_opts, grammar, .name = "grammar", .also = "tool-choice", .preset = "none",
+		.choices = call_grammar_words,
+		.help = "answers follow a grammar of the row's tools, as in assay serve with this tool_choice. With "
+			"auto, calls are well-formed. With required, the answer also has a call"),
 	OPT_ROW(struct eval_opts, device, .name = "device", .also = "gpus gpu devices cuda n-gpu-layers",
 		.preset = "auto", .choices = devices,
 		.help = "device that computes; auto: a GPU if one works, otherwise the CPU"),
@@ -102,7 +106,8 @@ static enum status read_data(struct eval_data *d, const struct eval_opts *o, con
 					  .tokenizer = o->tokenizer ? o->tokenizer : model,
 					  .template = o->template,
 					  .rows_max = o->rows_max,
-					  .questions = o->tokens};
+					  .questions = o->tokens,
+					  .grammar = (enum call_grammar_mode)o->grammar};
 
 	return eval_data_read(d, &ask, err);
 }
@@ -199,10 +204,10 @@ static void warn(const struct evaluating *e, size_t i)
 {
 	const struct eval_measured *m = &e->measured[i];
 
-	if (m->cut)
+	if (m->calls.cut)
 		log_warn(e->c->log, LOG_TOPIC_RUN,
 			 "%s: %llu answers were cut at %llu tokens; --tokens raises the limit", m->name,
-			 (unsigned long long)m->cut, (unsigned long long)e->o->tokens);
+			 (unsigned long long)m->calls.cut, (unsigned long long)e->o->tokens);
 	if (e->verdict[i].uncertain)
 		log_warn(
 			e->c->log, LOG_TOPIC_RUN,
@@ -280,6 +285,7 @@ static enum status show(const struct evaluating *e, struct error *err)
 				       .windows = &e->windows,
 				       .context = e->context,
 				       .stride = e->stride,
+				       .grammar = call_grammar_words[e->o->grammar],
 				       .marks = {e->o->perplexity_mark, e->o->calls_mark},
 				       .measured = e->measured,
 				       .verdict = e->verdict,

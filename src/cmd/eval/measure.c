@@ -75,7 +75,8 @@ static void settle_kernels(void *arg)
 static enum status load(struct measuring *x, const struct eval_side *side, struct error *err)
 {
 	const struct eval_precision_row *p = &eval_precisions[side->precision];
-	struct engine_options options = {.load = {.device = side->device,
+	struct engine_options options = {.vocab = x->task->data->grammar.vocab,
+					 .load = {.device = side->device,
 						  .model = side->model,
 						  .log = x->task->c->log,
 						  .before_cpu = settle_kernels,
@@ -114,6 +115,10 @@ static enum status submit_some(struct measuring *x, struct error *err)
 					    : window_request(x, id);
 
 		r.id = id;
+		if (q && q->grammar) {
+			r.grammar = q->grammar;
+			r.grammar_size = strlen(q->grammar);
+		}
 		x->m->tokens += r.prompt_count;
 		st = engine_submit(x->engine, &r, err);
 	}
@@ -143,7 +148,8 @@ static void on_token(struct measuring *x, const struct engine_event *event)
 		token_stream_add(&job->stream, x->task->data->tokenizer, event->token, false, &job->text);
 }
 
-static enum status judge(struct measuring *x, size_t question, struct job *job, struct error *err)
+static enum status judge(struct measuring *x, size_t question, struct job *job, enum answer_end end,
+			 struct error *err)
 {
 	const struct eval_question *q = &x->task->data->questions[question];
 	struct answer_verdict verdict;
@@ -155,9 +161,8 @@ static enum status judge(struct measuring *x, size_t question, struct job *job, 
 	if (st)
 		return st;
 	answer_judge(&verdict, &q->task, &calls);
-	answer_count(&x->m->calls, &verdict);
+	answer_count(&x->m->calls, &verdict, end);
 	x->m->exact[question] = verdict.exact;
-	x->m->cut += !job->stopped;
 	tool_calls_release(&calls);
 	return STATUS_OK;
 }
@@ -166,9 +171,16 @@ static enum status on_end(struct measuring *x, const struct engine_event *event,
 {
 	struct job *job = &x->jobs[event->id];
 	struct error why = {0};
-	enum status st = one_text_error(event, &why);
+	const char *grammar =
+		is_window(x, event->id) ? NULL : x->task->data->questions[question_of(x, event->id)].grammar;
+	const enum answer_end end = one_text_end(event, grammar);
+	enum status st = end == ANSWER_REFUSED ? STATUS_OK : one_text_error(event, &why);
 
 	x->ended++;
+	if (end == ANSWER_REFUSED)
+		log_warn(x->task->c->log, LOG_TOPIC_RUN,
+			 "%s:%zu: no answer, because there is no grammar of its tools: %s", x->task->path,
+			 line_of(x, event->id), event->text);
 	if (st == STATUS_MISMATCH) {
 		snprintf(x->m->broken, sizeof(x->m->broken), "%s:%zu: NaN or infinity in the logits",
 			 x->task->path, line_of(x, event->id));
@@ -178,7 +190,7 @@ static enum status on_end(struct measuring *x, const struct engine_event *event,
 		return error_set_cause(err, st, why.cause, "%s:%zu: %s", x->task->path, line_of(x, event->id),
 				       why.text);
 	if (!is_window(x, event->id))
-		st = judge(x, question_of(x, event->id), job, err);
+		st = judge(x, question_of(x, event->id), job, end, err);
 	text_release(&job->text);
 	return st;
 }
@@ -208,6 +220,8 @@ static enum status step(struct measuring *x, struct error *err)
 
 	if (!st && (st = engine_step(x->engine, &idle, &why)))
 		return one_text_step_error(x->engine, st, &why, err);
+	if (!st)
+		one_text_wait(x->engine, idle);
 	return st ? st : read_events(x, err);
 }
 

@@ -27,7 +27,7 @@ struct eval_measured {
 	struct eval_score *score; /* [windows] */
 	uint8_t *exact;		  /* [questions] 1: the calls are right */
 	struct answer_totals calls;
-	uint64_t tokens, cut; /* tokens that were computed; answers that reached the limit */
+	uint64_t tokens; /* that were computed */
 	double load_s, seconds;
 	struct engine_memory memory;
 	char broken[256]; /* why the precision gives no figures: NaN in logits; "": it does */

@@ -79,6 +79,18 @@ static void add_memory(struct text *out, const struct eval_measured *m)
 		  megabytes(y->process_bytes));
 }
 
+static void add_calls(struct text *out, const struct eval_measured *m)
+{
+	const struct answer_totals *t = &m->calls;
+
+	text_addf(
+		out,
+		"%s: %llu of %llu answers were cut, %llu refused; %llu of the other %llu have readable calls\n",
+		m->name, (unsigned long long)t->cut, (unsigned long long)t->rows,
+		(unsigned long long)t->refused, (unsigned long long)t->ended_valid,
+		(unsigned long long)answer_totals_ended(t));
+}
+
 void eval_show(const struct eval_results *r)
 {
 	struct text out = {0};
@@ -103,6 +115,10 @@ void eval_show(const struct eval_results *r)
 		"reference's\n"
 		"+/- is the half-width of the 95 %% interval, over windows or questions; differences are paired\n",
 		r->marks.perplexity, r->marks.calls);
+	if (r->data->question_count)
+		text_addf(&out, "\nfunction calls, grammar: %s\n", r->grammar);
+	for (size_t i = 0; r->data->question_count && i < r->count; i++)
+		add_calls(&out, &r->measured[i]);
 	for (size_t i = 0; i < r->count; i++)
 		add_memory(&out, &r->measured[i]);
 	show_text(&out, UTF8_KEEP_NOTHING);
@@ -120,6 +136,14 @@ static json_t *figure_json(struct eval_figure f)
 			 isfinite(f.value) ? real_or_null(f.half_width) : json_null());
 }
 
+static json_t *calls_json(const struct answer_totals *t)
+{
+	json_t *out = answer_totals_json(t);
+
+	answer_totals_ended_json(t, out);
+	return out;
+}
+
 static json_t *side_json(const struct eval_results *r, size_t i)
 {
 	const struct eval_measured *m = &r->measured[i];
@@ -131,7 +155,7 @@ static json_t *side_json(const struct eval_results *r, size_t i)
 		json_object_set_new(out, "why", json_string(m->broken));
 	} else {
 		json_object_set_new(out, "perplexity", figure_json(v->perplexity));
-		json_object_set_new(out, "calls", answer_totals_json(&m->calls));
+		json_object_set_new(out, "calls", calls_json(&m->calls));
 	}
 	if (i && !*m->broken) {
 		json_object_set_new(out, "perplexity_difference_percent",
@@ -140,7 +164,6 @@ static json_t *side_json(const struct eval_results *r, size_t i)
 		json_object_set_new(out, "uncertain", json_boolean(v->uncertain));
 	}
 	json_object_set_new(out, "tokens", json_integer((json_int_t)m->tokens));
-	json_object_set_new(out, "cut", json_integer((json_int_t)m->cut));
 	json_object_set_new(out, "load_s", json_real(m->load_s));
 	json_object_set_new(out, "seconds", json_real(m->seconds));
 	json_object_set_new(out, "tokens_per_s", json_real(rate_of(m)));
@@ -161,11 +184,11 @@ json_t *eval_json(const struct eval_results *r)
 		if (!v->met && (all.met || !v->undecided))
 			all = *v; /* a missed mark weighs more than one that is undecided */
 	}
-	return json_pack("{ss ss sI sI sI sI sI sI s{sf sf} so ss}", "model", r->model, "data", r->path,
+	return json_pack("{ss ss sI sI sI sI sI sI ss s{sf sf} so ss}", "model", r->model, "data", r->path,
 			 "documents", (json_int_t)r->data->document_count, "questions",
 			 (json_int_t)r->data->question_count, "windows", (json_int_t)r->windows->count,
 			 "scored_tokens", (json_int_t)r->windows->targets, "context", (json_int_t)r->context,
-			 "stride", (json_int_t)r->stride, "marks", "perplexity_percent", r->marks.perplexity,
-			 "calls_points", r->marks.calls, "precisions", sides, "verdict",
-			 eval_verdict_word(&all));
+			 "stride", (json_int_t)r->stride, "grammar", r->grammar, "marks",
+			 "perplexity_percent", r->marks.perplexity, "calls_points", r->marks.calls,
+			 "precisions", sides, "verdict", eval_verdict_word(&all));
 }

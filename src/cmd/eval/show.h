@@ -11,6 +11,7 @@ struct eval_results {
 	const struct eval_data *data;
 	const struct eval_windows *windows;
 	size_t context, stride;
+	const char *grammar; /* the word of --grammar */
 	struct eval_marks marks;
 	const struct eval_measured *measured; /* [count] */
 	const struct eval_verdict *verdict;   /* [count] */

@@ -33,7 +33,7 @@ static enum status judge_one(json_t *lines, struct answer_totals *totals, const 
 	st = tool_calls_read(&calls, t, text, err);
 	if (!st) {
 		answer_judge(&verdict, &task, &calls);
-		answer_count(totals, &verdict);
+		answer_count(totals, &verdict, ANSWER_ENDED);
 		json_array_append_new(lines, answer_lines_line(row, text, &calls, &verdict));
 		tool_calls_release(&calls);
 	}
@@ -96,18 +96,31 @@ enum status answer_lines_judge_file(json_t **out, struct answer_totals *totals, 
 	return st;
 }
 
+static void add_share(struct text *out, const char *what, uint64_t count, uint64_t of)
+{
+	text_addf(out, "%-28s%llu  %.1f %%\n", what, (unsigned long long)count,
+		  of ? 100 * (double)count / (double)of : 0);
+}
+
 void answer_lines_show(const struct answer_totals *t)
 {
-	const struct {
-		const char *what;
-		uint64_t count;
-	} rows[] = {{"readable calls", t->valid}, {"expected functions", t->names}, {"accepted", t->exact}};
 	struct text out = {0};
 
 	text_addf(&out, "%-28s%llu\n", "answers", (unsigned long long)t->rows);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		text_addf(&out, "%-28s%llu  %.1f %%\n", rows[i].what, (unsigned long long)rows[i].count,
-			  t->rows ? 100 * (double)rows[i].count / (double)t->rows : 0);
+	add_share(&out, "readable calls", t->valid, t->rows);
+	add_share(&out, "expected functions", t->names, t->rows);
+	add_share(&out, "accepted", t->exact, t->rows);
+	show_text(&out, UTF8_KEEP_NOTHING);
+	text_release(&out);
+}
+
+void answer_lines_show_ended(const struct answer_totals *t)
+{
+	struct text out = {0};
+
+	text_addf(&out, "%-28s%llu\n", "answers that were not cut",
+		  (unsigned long long)answer_totals_ended(t));
+	add_share(&out, "readable calls of these", t->ended_valid, answer_totals_ended(t));
 	show_text(&out, UTF8_KEEP_NOTHING);
 	text_release(&out);
 }

@@ -17,4 +17,6 @@ enum status answer_lines_judge_file(json_t **lines, struct answer_totals *totals
 				    struct error *err);
 /* Prints the totals for people on stdout. */
 void answer_lines_show(const struct answer_totals *totals);
+/* The same for answers that ended by themselves. */
+void answer_lines_show_ended(const struct answer_totals *totals);
 #endif

@@ -24,7 +24,7 @@ struct generate_opts {
 	const char *model, *prompt, *adapter, *messages, *system, *template, *tokenizer, *rows, *out;
 	uint64_t tokens, top_k, seed, rows_max;
 	double temperature, top_p;
-	uint32_t device, weights;
+	uint32_t device, weights, grammar;
 	bool merge, any_base, raw, no_thinking, control, json, logprobs, no_cache;
 };
 
@@ -69,6 +69,10 @@ static const struct opt opts[] = {
 		.help = "chat template: auto (the template of the model), a family such as chatml or qwen2.5, or a .jinja file"),
 	OPT_ROW(struct generate_opts, tokenizer, .name = "tokenizer", .also = "tokenizer-path",
 		.shown = "PATH", .help = "tokenizer file or folder (default: the model's own)"),
+	OPT_ROW(struct generate_opts, grammar, .name = "grammar", .also = "tool-choice", .preset = "none",
+		.choices = call_grammar_words,
+		.help = "the answer follows a grammar of the conversation's tools, as in assay serve with this "
+			"tool_choice. With auto, calls are well-formed. With required, the answer also has a call"),
 	OPT_ROW(struct generate_opts, control, .name = "control",
 		.help = "read words such as <|im_end|> in the prompt as control tokens, not as text"),
 	OPT_ROW(struct generate_opts, no_thinking, .name = "no-thinking",
@@ -97,6 +101,8 @@ struct generating {
 	const struct generate_opts *o;
 	struct tokenizer *tokenizer;
 	struct template *template;
+	struct call_grammar grammar;
+	char *grammar_source;  /* NULL: any text */
 	struct token_list ids; /* token ids of the prompt */
 	struct engine *engine;
 	struct token_stream stream;
@@ -123,6 +129,9 @@ static enum status check_wishes(const struct generate_opts *o, struct error *err
 				 o->raw	     ? "raw"
 				 : o->system ? "system"
 					     : "logprobs");
+	if (o->grammar && !o->rows && !o->messages)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--grammar needs tools, which come with --rows or --messages");
 	if (o->raw && (o->messages || o->system))
 		return error_set(err, STATUS_BAD_INPUT,
 				 "--raw cannot be combined with --messages or --system");
@@ -207,6 +216,11 @@ static struct engine_sampling sampling_of(const struct generate_opts *o)
 					.seed = o->seed};
 }
 
+static const char *files_of(const struct generate_opts *o)
+{
+	return o->tokenizer ? o->tokenizer : o->model;
+}
+
 static enum status encode_chat(struct generating *g, struct tokenizer_worker *w, struct error *err)
 {
 	const struct template_ask ask = rendering_of(g->o);
@@ -217,6 +231,9 @@ static enum status encode_chat(struct generating *g, struct tokenizer_worker *w,
 	enum status st = template_open(&g->template, g->o->template, template_setting, g->tokenizer, err);
 
 	if (!st)
+		st = call_grammar_open(&g->grammar, (enum call_grammar_mode)g->o->grammar, g->template,
+				       g->tokenizer, files_of(g->o), err);
+	if (!st)
 		st = read_messages(g->o, &root, err);
 	if (!st)
 		st = chat_read(&chat, root, err);
@@ -224,6 +241,8 @@ static enum status encode_chat(struct generating *g, struct tokenizer_worker *w,
 		st = template_render(g->template, &chat, &ask, &text, err);
 	if (!st)
 		st = template_encode(w, &text, &tokens, err);
+	if (!st)
+		st = call_grammar_source(&g->grammar, chat.tools, &text.text, &g->grammar_source, err);
 	if (!st) {
 		g->ids = tokens.ids;
 		tokens.ids = (struct token_list){0};
@@ -236,9 +255,8 @@ static enum status encode_chat(struct generating *g, struct tokenizer_worker *w,
 
 static enum status encode(struct generating *g, struct error *err)
 {
-	const char *path = g->o->tokenizer ? g->o->tokenizer : g->o->model;
 	struct tokenizer_worker *w = NULL;
-	enum status st = tokenizer_open(&g->tokenizer, path, err);
+	enum status st = tokenizer_open(&g->tokenizer, files_of(g->o), err);
 
 	if (!st)
 		st = tokenizer_worker_create(&w, g->tokenizer, err);
@@ -283,7 +301,7 @@ static bool take(void *arg, int32_t id, float logprob)
 static enum status speak(struct generating *g, struct error *err)
 {
 	const struct generate_opts *o = g->o;
-	struct engine_options options = {.load = model_of(&g->settling, o)};
+	struct engine_options options = {.load = model_of(&g->settling, o), .vocab = g->grammar.vocab};
 	const int32_t stop[STOPS] = {tokenizer_eos(g->tokenizer),
 				     g->template ? tokenizer_added(g->tokenizer, template_end(g->template))
 						 : -1};
@@ -291,6 +309,7 @@ static enum status speak(struct generating *g, struct error *err)
 				      .tokens = (int64_t)o->tokens,
 				      .stop = stop,
 				      .stops = STOPS,
+				      .grammar = g->grammar_source,
 				      .logprobs = o->logprobs,
 				      .cancel = g->c->stop};
 	enum status st;
@@ -451,6 +470,7 @@ static enum status run_rows(const struct command_context *c, const struct genera
 					      .model = model_of(&settling, o),
 					      .sampling = sampling_of(o),
 					      .tokens = o->tokens,
+					      .grammar = (enum call_grammar_mode)o->grammar,
 					      .json = o->json};
 
 	return generate_rows(c, &ask, err);
@@ -476,6 +496,8 @@ static int run(const struct command_context *c, const void *opts_)
 			st = conclude(&g, &err);
 	}
 	engine_destroy(&g.engine);
+	call_grammar_close(&g.grammar);
+	free(g.grammar_source);
 	template_close(&g.template);
 	tokenizer_close(&g.tokenizer);
 	token_list_release(&g.ids);

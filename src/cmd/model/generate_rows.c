@@ -13,6 +13,7 @@ enum { TOGETHER = 8 }; /* answers that are generated at once */
 struct question {
 	struct answer_task task;
 	struct token_list ids;
+	char *grammar; /* source; NULL: any text */
 	/* its answer */
 	struct text text;
 	struct token_stream stream;
@@ -30,12 +31,13 @@ struct answering {
 	size_t count;
 	struct tokenizer *tokenizer;
 	struct template *template;
+	struct call_grammar grammar;
 	struct engine *engine;
 	struct one_text asked;	/* the same for all rows */
 	size_t submitted, done; /* questions; those before `done` are judged, in their order */
 	struct file_new out;
 	struct answer_totals totals;
-	uint64_t prompt_tokens, tokens, cut, begin_ns, told_ns;
+	uint64_t prompt_tokens, tokens, begin_ns, told_ns;
 };
 
 static enum status encode(struct answering *a, struct tokenizer_worker *w, struct question *q,
@@ -47,6 +49,8 @@ static enum status encode(struct answering *a, struct tokenizer_worker *w, struc
 
 	if (!st)
 		st = template_encode(w, &text, &tokens, err);
+	if (!st)
+		st = call_grammar_source(&a->grammar, q->task.prompt.tools, &text.text, &q->grammar, err);
 	if (!st) {
 		q->ids = tokens.ids;
 		tokens.ids = (struct token_list){0};
@@ -81,6 +85,7 @@ static enum status read_questions(struct answering *a, struct error *err)
 		st = encode(a, w, q, &why);
 		if (st) {
 			answer_task_release(&q->task);
+			free(q->grammar);
 			error_set(err, st, "%s:%zu: %s", a->ask->rows, a->rows.place[a->count].line,
 				  why.text);
 			break;
@@ -122,6 +127,7 @@ static enum status keep(struct answering *a, size_t row, const struct tool_calls
 
 static enum status judge(struct answering *a, size_t i, struct error *err)
 {
+	const enum answer_end end = one_text_end(&a->questions[i].end, a->questions[i].grammar);
 	struct answer_verdict verdict;
 	struct tool_calls calls;
 	enum status st = tool_calls_read(&calls, a->template, text_str(&a->questions[i].text), err);
@@ -129,7 +135,9 @@ static enum status judge(struct answering *a, size_t i, struct error *err)
 	if (st)
 		return st;
 	answer_judge(&verdict, &a->questions[i].task, &calls);
-	answer_count(&a->totals, &verdict);
+	if (end == ANSWER_REFUSED)
+		snprintf(verdict.why, sizeof(verdict.why), "no grammar: %.200s", a->questions[i].end.text);
+	answer_count(&a->totals, &verdict, end);
 	if (a->ask->out)
 		st = keep(a, i + 1, &calls, &verdict, err);
 	tool_calls_release(&calls);
@@ -140,14 +148,18 @@ static enum status judge(struct answering *a, size_t i, struct error *err)
 static enum status conclude_row(struct answering *a, size_t i, struct error *err)
 {
 	struct question *q = &a->questions[i];
-	enum status st = one_text_error(&q->end, err);
+	const bool refused = one_text_end(&q->end, q->grammar) == ANSWER_REFUSED;
+	enum status st = refused ? STATUS_OK : one_text_error(&q->end, err);
 
 	if (st)
 		return st;
+	if (refused)
+		log_warn(a->c->log, LOG_TOPIC_RUN,
+			 "%s:%zu: no answer, because there is no grammar of its tools: %s", a->ask->rows,
+			 a->rows.place[i].line, q->end.text);
 	token_stream_end(&q->stream, &q->text);
 	a->prompt_tokens += q->ids.count;
 	a->tokens += q->made;
-	a->cut += !q->stopped;
 	st = judge(a, i, err);
 	text_release(&q->text);
 	return st;
@@ -184,6 +196,9 @@ static enum status submit_some(struct answering *a, struct error *err)
 		struct engine_request r = one_text_request(&a->asked, q->ids.id, q->ids.count, stop);
 
 		r.id = a->submitted++;
+		r.sampling.seed += r.id; /* rows are drawn independently */
+		r.grammar = q->grammar;
+		r.grammar_size = q->grammar ? strlen(q->grammar) : 0;
 		st = engine_submit(a->engine, &r, err);
 	}
 	return st;
@@ -218,6 +233,7 @@ static enum status answer_some(struct answering *a, struct error *err)
 	st = engine_step(a->engine, &idle, &why);
 	if (st)
 		return one_text_step_error(a->engine, st, &why, err);
+	one_text_wait(a->engine, idle);
 	count = engine_events(a->engine, &event);
 	for (size_t i = 0; i < count; i++)
 		on_event(a, &event[i]);
@@ -249,7 +265,7 @@ static enum status answer_all(struct answering *a, struct error *err)
 
 static enum status load(struct answering *a, struct error *err)
 {
-	struct engine_options options = {.load = a->ask->model};
+	struct engine_options options = {.load = a->ask->model, .vocab = a->grammar.vocab};
 	int64_t positions = 0;
 
 	for (size_t i = 0; i < a->count; i++) {
@@ -267,12 +283,13 @@ static enum status show(const struct answering *a, struct error *err)
 	json_t *out;
 	bool shown;
 
-	if (a->cut)
+	if (a->totals.cut)
 		log_warn(a->c->log, LOG_TOPIC_RUN,
 			 "%llu answers were cut at %llu tokens; --tokens raises the limit",
-			 (unsigned long long)a->cut, (unsigned long long)a->ask->tokens);
+			 (unsigned long long)a->totals.cut, (unsigned long long)a->ask->tokens);
 	if (!a->ask->json) {
 		answer_lines_show(&a->totals);
+		answer_lines_show_ended(&a->totals);
 		log_info(a->c->log, LOG_TOPIC_RUN, "%llu tokens after prompts of %llu tokens in %.1f s",
 			 (unsigned long long)a->tokens, (unsigned long long)a->prompt_tokens, seconds);
 		return STATUS_OK;
@@ -280,7 +297,7 @@ static enum status show(const struct answering *a, struct error *err)
 	out = answer_totals_json(&a->totals);
 	json_object_set_new(out, "prompt_tokens", json_integer((json_int_t)a->prompt_tokens));
 	json_object_set_new(out, "tokens", json_integer((json_int_t)a->tokens));
-	json_object_set_new(out, "cut", json_integer((json_int_t)a->cut));
+	answer_totals_ended_json(&a->totals, out);
 	json_object_set_new(out, "seconds", json_real(seconds));
 	json_object_set_new(out, "device", json_string(load_facts(engine_loaded(a->engine)).device));
 	shown = show_json(out, JSON_INDENT(1));
@@ -321,11 +338,13 @@ static void release(struct answering *a)
 	for (size_t i = 0; i < a->count; i++) {
 		answer_task_release(&a->questions[i].task);
 		token_list_release(&a->questions[i].ids);
+		free(a->questions[i].grammar);
 		text_release(&a->questions[i].text);
 	}
 	free(a->questions);
 	rows_release(&a->rows);
 	engine_destroy(&a->engine);
+	call_grammar_close(&a->grammar);
 	template_close(&a->template);
 	tokenizer_close(&a->tokenizer);
 }
@@ -334,11 +353,13 @@ enum status generate_rows(const struct command_context *c, const struct generate
 			  struct error *err)
 {
 	struct answering a = {.c = c, .ask = ask, .out = {.fd = -1}};
-	enum status st =
-		tokenizer_open(&a.tokenizer, ask->tokenizer ? ask->tokenizer : ask->model.model, err);
+	const char *files = ask->tokenizer ? ask->tokenizer : ask->model.model;
+	enum status st = tokenizer_open(&a.tokenizer, files, err);
 
 	if (!st)
 		st = template_open(&a.template, ask->template, ask->rendering.setting, a.tokenizer, err);
+	if (!st)
+		st = call_grammar_open(&a.grammar, ask->grammar, a.template, a.tokenizer, files, err);
 	if (!st)
 		st = read_questions(&a, err);
 	if (!st && ask->out)

@@ -4,6 +4,7 @@
 #ifndef CMD_MODEL_GENERATE_ROWS_H
 #define CMD_MODEL_GENERATE_ROWS_H
 #include "cmd/command.h"
+#include "cmd/model/call_grammar.h"
 #include "engine/engine.h"
 #include "text/chat/template.h"
 
@@ -15,6 +16,7 @@ struct generate_rows_ask {
 	struct load_options model; /* the number of positions is set here */
 	struct engine_sampling sampling;
 	uint64_t tokens; /* maximum tokens per answer */
+	enum call_grammar_mode grammar;
 	bool json;
 };
 enum status generate_rows(const struct command_context *c, const struct generate_rows_ask *ask,

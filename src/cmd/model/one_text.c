@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/model/one_text.h"
+#include <poll.h>
+#include <string.h>
 
-enum { STOPS_MOST = ENGINE_STOPS_MOST };
+enum { STOPS_MOST = ENGINE_STOPS_MOST, WAIT_MS = 100 };
 
 void one_text_room(struct load_options *o, int64_t positions, int64_t sequences, int64_t vocab)
 {
@@ -24,12 +26,29 @@ struct engine_request one_text_request(const struct one_text *o, const int32_t *
 		.sampling = o->sampling,
 		.logprobs = o->logprobs ? 0 : -1,
 		.prompt_logprobs = -1,
+		.grammar = o->grammar,
+		.grammar_size = o->grammar ? strlen(o->grammar) : 0,
 	};
 
 	for (size_t i = 0; i < o->stops; i++)
 		if (o->stop[i] >= 0)
 			stop_room[r.stops++] = o->stop[i];
 	return r;
+}
+
+enum answer_end one_text_end(const struct engine_event *end, const char *grammar)
+{
+	if (grammar && end->end == ENGINE_END_REFUSED)
+		return ANSWER_REFUSED;
+	return end->end == ENGINE_END_LENGTH ? ANSWER_CUT : ANSWER_ENDED;
+}
+
+void one_text_wait(const struct engine *e, bool idle)
+{
+	struct pollfd fd = {.fd = engine_fd(e), .events = POLLIN};
+
+	if (idle && fd.fd >= 0 && engine_facts(e).waiting)
+		poll(&fd, 1, WAIT_MS);
 }
 
 bool one_text_stops(const struct one_text *o, int32_t id)
@@ -130,8 +149,10 @@ enum status one_text(struct engine *e, const struct one_text *o, const int32_t *
 
 		read_events(&m);
 		heed_cancel(&m);
-		if (!m.ended)
-			st = engine_step(e, &idle, &why);
+		if (m.ended)
+			break;
+		st = engine_step(e, &idle, &why);
+		one_text_wait(e, !st && idle);
 	}
 	*stopped = m.stopped;
 	if (st)

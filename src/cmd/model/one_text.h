@@ -3,6 +3,7 @@
 #ifndef CMD_MODEL_ONE_TEXT_H
 #define CMD_MODEL_ONE_TEXT_H
 #include <signal.h>
+#include "data/function_calls/answers.h"
 #include "engine/engine.h"
 
 struct one_text {
@@ -10,6 +11,7 @@ struct one_text {
 	int64_t tokens;	     /* limit of new tokens */
 	const int32_t *stop; /* ids that end the text and are not passed to take() */
 	size_t stops;
+	const char *grammar;		     /* its source; NULL: any text */
 	bool logprobs;			     /* take() gets log probabilities; otherwise 0 */
 	const volatile sig_atomic_t *cancel; /* when set, prefill ends with CANCELLED */
 };
@@ -27,6 +29,10 @@ enum status one_text(struct engine *e, const struct one_text *o, const int32_t *
 		     struct error *err);
 /* The error that an end with REFUSED or FAILED means for a user of the command line. */
 enum status one_text_error(const struct engine_event *end, struct error *err);
+/* Waits while an engine without work compiles a grammar. */
+void one_text_wait(const struct engine *e, bool idle);
+/* How the answer to a row ended. REFUSED: its grammar was. */
+enum answer_end one_text_end(const struct engine_event *end, const char *grammar);
 bool one_text_stops(const struct one_text *o, int32_t id);
 /* An error of a step, with the GPU's name. */
 enum status one_text_step_error(struct engine *e, enum status st, const struct error *why, struct error *err);

@@ -423,12 +423,15 @@ void answer_judge(struct answer_verdict *v, const struct answer_task *t, const s
 	free(taken);
 }
 
-void answer_count(struct answer_totals *totals, const struct answer_verdict *v)
+void answer_count(struct answer_totals *totals, const struct answer_verdict *v, enum answer_end end)
 {
 	totals->rows++;
 	totals->valid += v->valid;
 	totals->names += v->names;
 	totals->exact += v->exact;
+	totals->cut += end == ANSWER_CUT;
+	totals->refused += end == ANSWER_REFUSED;
+	totals->ended_valid += v->valid && end == ANSWER_ENDED;
 }
 
 json_t *answer_totals_json(const struct answer_totals *t)
@@ -439,4 +442,21 @@ json_t *answer_totals_json(const struct answer_totals *t)
 			 "valid_share", (double)t->valid / rows, "names", (json_int_t)t->names, "names_share",
 			 (double)t->names / rows, "exact", (json_int_t)t->exact, "exact_share",
 			 (double)t->exact / rows);
+}
+
+uint64_t answer_totals_ended(const struct answer_totals *t)
+{
+	return t->rows - t->cut - t->refused;
+}
+
+void answer_totals_ended_json(const struct answer_totals *t, json_t *out)
+{
+	const uint64_t ended = answer_totals_ended(t);
+
+	json_object_set_new(out, "cut", json_integer((json_int_t)t->cut));
+	json_object_set_new(out, "refused", json_integer((json_int_t)t->refused));
+	json_object_set_new(out, "ended", json_integer((json_int_t)ended));
+	json_object_set_new(out, "ended_valid", json_integer((json_int_t)t->ended_valid));
+	json_object_set_new(out, "ended_valid_share",
+			    json_real(ended ? (double)t->ended_valid / (double)ended : 0));
 }

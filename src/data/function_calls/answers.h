@@ -34,10 +34,21 @@ struct answer_verdict {
 };
 void answer_judge(struct answer_verdict *v, const struct answer_task *t, const struct tool_calls *calls);
 
+enum answer_end {
+	ANSWER_ENDED,
+	ANSWER_CUT,	/* it reached its limit of tokens */
+	ANSWER_REFUSED, /* there is none, because the schemas of the row's functions cannot be satisfied */
+};
+
 struct answer_totals {
 	uint64_t rows, valid, names, exact;
+	uint64_t cut, refused;
+	uint64_t ended_valid; /* valid ones among the answers that ended */
 };
-void answer_count(struct answer_totals *totals, const struct answer_verdict *v);
+void answer_count(struct answer_totals *totals, const struct answer_verdict *v, enum answer_end end);
+uint64_t answer_totals_ended(const struct answer_totals *totals);
 /* {"rows", "valid", "valid_share", "names", "names_share", "exact", "exact_share"}. Owner: caller. */
 json_t *answer_totals_json(const struct answer_totals *totals);
+/* Adds "cut", "refused", "ended", "ended_valid" and "ended_valid_share". */
+void answer_totals_ended_json(const struct answer_totals *totals, json_t *out);
 #endif

@@ -66,7 +66,7 @@ bool request_prompt(struct request_reading *in, const json_t *body, const json_t
 	struct request *r = in->r;
 	const json_t *messages = NULL, *kwargs = NULL;
 	struct prompt_ask ask = {.generation_prompt = generate};
-	enum prompt_thought thought = PROMPT_THOUGHT_NONE;
+	enum thought thought = THOUGHT_NONE;
 	struct error err = {0};
 	json_t *root;
 
@@ -84,8 +84,8 @@ bool request_prompt(struct request_reading *in, const json_t *body, const json_t
 	r->prompt_count = 1;
 	if (prompter_chat(in->worker, root, &ask, &r->prompts[0], &thought, &err))
 		return conversation_wrong(in, &err);
-	r->think_open = thought == PROMPT_THOUGHT_OPEN;
-	return thought == PROMPT_THOUGHT_NONE || request_grammar_after_thought(in);
+	r->think_open = thought == THOUGHT_OPEN;
+	return thought == THOUGHT_NONE || request_grammar_after_thought(in);
 }
 
 static bool read_logprobs(struct request_reading *in, const json_t *body)

@@ -3,6 +3,7 @@
 #include "serve/protocol/request_internal.h"
 
 #include "core/json/member.h"
+#include "engine/grammar/source.h"
 
 static bool set_grammar(struct request_reading *in, json_t *source, const char *param)
 {
@@ -118,6 +119,7 @@ static bool tool_grammar(struct request_reading *in, const json_t *tools, const 
 			 const json_t *answer)
 {
 	const json_t *tool, *function;
+	struct grammar_tool_calls calls;
 	json_t *source;
 	bool found = !choice->name;
 	size_t i;
@@ -135,9 +137,13 @@ static bool tool_grammar(struct request_reading *in, const json_t *tools, const 
 	if (!found)
 		return api_wrong(in->err, "tool_choice", "tool_choice names \"%.80s\", which is not in tools",
 				 choice->name);
-	source = json_pack("{ss ss sO ss ss* sb sO*}", "type", "tool_calls", "format",
-			   prompter_calls_name(in->rules->prompter), "tools", tools, "mode", choice->mode,
-			   "name", choice->name, "parallel", !in->r->one_call, "answer", answer);
+	calls = (struct grammar_tool_calls){.format = call_form_name(prompter_calls(in->rules->prompter)),
+					    .tools = tools,
+					    .mode = choice->mode,
+					    .name = choice->name,
+					    .parallel = !in->r->one_call,
+					    .answer = answer};
+	source = grammar_source_tool_calls(&calls);
 	return set_grammar(in, source, "tools");
 }
 
@@ -162,7 +168,7 @@ bool request_grammar(struct request_reading *in, const json_t *body, const json_
 	in->r->one_call = !parallel;
 	if (!strcmp(choice.mode, "none"))
 		return format_grammar(in, body);
-	if (prompter_calls(in->rules->prompter) == PROMPT_CALLS_NONE)
+	if (prompter_calls(in->rules->prompter) == CALL_FORM_NONE)
 		return api_wrong(
 			in->err, "tools",
 			"the chat template of this model has no tool calls; start the server with one that "
@@ -177,21 +183,17 @@ bool request_grammar(struct request_reading *in, const json_t *body, const json_
 
 bool request_grammar_after_thought(struct request_reading *in)
 {
-	static const char member[] = "{\"after\":\"</think>\",";
 	struct request *r = in->r;
-	struct text longer = {0};
+	char *longer;
 
 	if (!r->grammar)
 		return true;
-	text_add(&longer, member);
-	text_add(&longer, r->grammar + 1);
-	if (longer.failed) {
-		text_release(&longer);
+	longer = grammar_source_after_thought(r->grammar);
+	if (!longer)
 		return request_out_of_memory(in->err);
-	}
 	free(r->grammar);
-	r->grammar = longer.data;
+	r->grammar = longer;
 	r->engine.grammar = r->grammar;
-	r->engine.grammar_size = longer.size;
+	r->engine.grammar_size = strlen(longer);
 	return true;
 }

@@ -62,7 +62,7 @@ static void whole_body(struct call_stream *s, size_t size, size_t raw, part_sink
 		call_begins(s, name, strlen(name), sink, arg);
 		arguments(s, value.data, value.size, sink, arg);
 	} else {
-		if (s->form == PROMPT_CALLS_MARKED)
+		if (s->form == CALL_FORM_MARKED)
 			sink(arg, PART_TEXT, marks[OPEN], strlen(marks[OPEN]));
 		sink(arg, PART_TEXT, s->held.data, raw);
 		s->said = true;
@@ -155,7 +155,7 @@ static bool outside(struct call_stream *s, part_sink *sink, void *arg)
 {
 	size_t at, word, held, begin = 0;
 
-	if (s->form == PROMPT_CALLS_BARE) {
+	if (s->form == CALL_FORM_BARE) {
 		while (begin < s->held.size && is_space(s->held.data[begin]))
 			begin++;
 		if (!s->said && !s->calls && begin < s->held.size && s->held.data[begin] == '{') {
@@ -193,7 +193,7 @@ static bool body(struct call_stream *s, part_sink *sink, void *arg)
 		s->state = CALL_ARGUMENTS;
 		return true;
 	}
-	if (s->form == PROMPT_CALLS_MARKED &&
+	if (s->form == CALL_FORM_MARKED &&
 	    words_find(text_str(&s->held), s->held.size, marks, 2, &at, &word)) {
 		/* a call extends to its closing mark or, if that is missing, to the next mark */
 		whole_body(s, at, word == CLOSE ? at + strlen(marks[CLOSE]) : at, sink, arg);
@@ -220,7 +220,7 @@ static bool rest(struct call_stream *s)
 {
 	size_t at, word;
 
-	if (s->form == PROMPT_CALLS_BARE) {
+	if (s->form == CALL_FORM_BARE) {
 		drop(&s->held, s->held.size);
 		return false;
 	}

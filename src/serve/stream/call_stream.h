@@ -15,7 +15,7 @@ typedef void part_sink(void *arg, enum part_kind kind, const char *text, size_t 
 /* Zeroed is empty, apart from the first four. */
 struct call_stream {
 	const struct prompter *prompter;
-	enum prompt_calls form;
+	enum call_form form;
 	bool parts;    /* arguments come as they grow; else each call comes whole, once it has been parsed */
 	bool one_call; /* later calls are left out */
 	struct text held; /* white space, a possible mark, or the body of a call */
