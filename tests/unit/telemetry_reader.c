@@ -65,6 +65,10 @@ static void test_watch__a_window_has_its_own_means(void **state)
 	near(r, &field_tensor_active_share, 0.9); /* the interval that began before the window is left out */
 	near(r, &field_temperature_c, 61);
 	assert_false(result_has(r, &field_memory_clock_hz)); /* not read: absent */
+	assert_true(telemetry_reader_mean(series, SERIES, "gpu:0000:1b:00.0", "sm_clock_mhz", 1000ull * MS,
+					  3000ull * MS) == 1500);
+	assert_true(telemetry_reader_mean(series, SERIES, "gpu:0000:1b:00.0", "pcie_gen", 1000ull * MS,
+					  3000ull * MS) == 0);
 	assert_false(result_has(r, &field_violation_thermal_share));
 	result_destroy(r);
 }
