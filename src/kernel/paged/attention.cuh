@@ -92,7 +92,8 @@ static __device__ __forceinline__ uint32_t ring_after(const struct ring *r, uint
 	return place + r->bytes == r->base + r->depth * r->bytes ? r->base : place + r->bytes;
 }
 
-/* Requests keys and values of a tile of which the unit has `count` keys; WHOLE: all 16. place: of the lane's first piece. */
+/* Requests keys and values of a tile. The unit has `count` keys of it, and WHOLE says that these are all. The lane's first piece goes
+ * to `place`. */
 static __device__ __forceinline__ void tile_request(const struct paged_attention_args *a, uint32_t place, const uint8_t *keys,
 						    const uint8_t *values, uint32_t count, const int D, const bool E4M3,
 						    const bool WHOLE)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scales of an E4M3 cache on a GPU: those of a page are [2 kv_heads, page size]. So a tile's keys of one head
- * have their scales in 64 bytes that follow each other, and no sector of memory is read for a quarter or an
- * eighth of it.
+ * Scales of an E4M3 cache on a GPU. The scales of a page are a matrix [2 kv_heads, page size], so a tile's
+ * keys of one head have theirs in 64 bytes that follow each other. In the order of positions each scale would
+ * be read with its whole sector of 32 bytes.
  */
 #ifndef KERNEL_PAGED_SCALE_H
 #define KERNEL_PAGED_SCALE_H
@@ -14,8 +14,8 @@
 #define SCALE_BOTH
 #endif
 
-/* Place of the scale of a page's position and a head: those of keys, then those of values. ld: floats per
- * position. */
+/* Place of the scale of a page's position and a head. Heads of keys come before heads of values. A position
+ * has `ld` floats. */
 static SCALE_BOTH inline uint64_t paged_scale_of(uint64_t page, uint32_t within, uint32_t head, uint64_t ld,
 						 uint32_t page_bits)
 {
