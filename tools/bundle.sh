@@ -44,6 +44,7 @@ if [ $tests = yes ]; then
 	for extra in kernel_cases time_engine greedy_ways sdpa_cases pairs_peer gradients busy launches nccl_assume libpairs.so; do
 		[ ! -e "$build/tests/gpu/$extra" ] || { cp "$build/tests/gpu/$extra" "$dir/" && set -- "$@" "$dir/$extra"; }
 	done
+	[ ! -e "$build/tests/nvml_proxy/libnvml_proxy.so" ] || { cp "$build/tests/nvml_proxy/libnvml_proxy.so" "$dir/" && set -- "$@" "$dir/libnvml_proxy.so"; } # what top's peers are measured with
 	[ ! -e "$build/tests/load/stub_server" ] || { cp "$build/tests/load/stub_server" "$dir/" && set -- "$@" "$dir/stub_server"; } # what load is measured with
 fi
 for object; do strip --strip-unneeded "$object" 2> /dev/null || true; done
@@ -55,6 +56,7 @@ if [ $tests = yes ]; then
 	for tool in check-gpu check-gpu-serving check-gpu-training check-gpu-watch peer_nccl peer_ncu plant run-pages training-bound training-proof four-bit-proof; do cp "$source/tools/$tool" "$dir/tools/"; done
 	mkdir -p "$dir/tests/oracles"
 	cp "$source"/tests/oracles/*.py "$dir/tests/oracles/"
+	mkdir -p "$dir/tests/nvml_proxy" && cp "$source/tests/nvml_proxy/functions.h" "$dir/tests/nvml_proxy/"
 	mkdir -p "$dir/tests/mpi" "$dir/tests/end2end" "$dir/tests/long" # what check-gpu-training plants, and check-gpu-serving's soak
 	cp "$source/tests/mpi/train_faults.sh" "$dir/tests/mpi/"
 	cp "$source/tests/long/serve_soak.sh" "$dir/tests/long/"

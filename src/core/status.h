@@ -100,6 +100,7 @@
 	X(TELEMETRY_GAP, "telemetry_gap", "telemetry readings are missing within the measured window", "")                \
 	X(COUNTER_RESET, "counter_reset", "a counter ran backwards", "")                               \
 	X(COUNTER_STUCK, "counter_stuck", "the energy counter did not change for two seconds while the GPU drew power", "use power_integral_w for the power") \
+	X(ENERGY_DIFFERS, "energy_differs", "the energy counter and the power readings differ by more than 5 %", "do not use this energy; measure a longer window (--seconds)") \
 	X(PCIE_WIDTH, "pcie_width", "fewer PCIe lanes in use than the device has", "compare with lspci -vv (LnkSta) after a reboot; reseat the card or riser if lspci agrees") \
 	X(PCIE_GEN, "pcie_gen", "under load, the PCIe generation is below the possible one", "check BIOS settings, riser and slot") \
 	X(PCIE_ERRORS, "pcie_errors", "PCIe errors were counted or logged", "repeat under load; reseat the card or riser if they rise again and the kernel logs AER errors") \

@@ -28,6 +28,12 @@ void deploy_host_folder(char out[PATH_MAX], const struct deploy *d, const struct
 	snprintf(out, PATH_MAX, "%.3700s/hosts/%.256s", d->folder, h->name);
 }
 
+/* A host's name becomes a folder, which these cannot. */
+static bool is_dots(const char *name)
+{
+	return !name[strspn(name, ".")];
+}
+
 enum status deploy_hosts(struct deploy *d, const struct hosts *hosts, struct error *err)
 {
 	d->host = calloc(hosts->count ? hosts->count : 1, sizeof(*d->host));
@@ -36,8 +42,7 @@ enum status deploy_hosts(struct deploy *d, const struct hosts *hosts, struct err
 	for (; d->count < hosts->count; d->count++) {
 		struct deploy_host *h = &d->host[d->count];
 
-		/* The name becomes a folder. */
-		if (strspn(hosts->name[d->count], ".") == strlen(hosts->name[d->count]))
+		if (is_dots(hosts->name[d->count]))
 			return error_set(err, STATUS_BAD_INPUT, "\"%s\" is no host name",
 					 hosts->name[d->count]);
 		*h = (struct deploy_host){.name = hosts->name[d->count], .exit_code = -1};
@@ -105,9 +110,36 @@ static enum status load_words(struct opt_words *w, const struct deploy *d, const
 	return json_is_array(a) ? STATUS_OK : damaged(d, "a list of words is missing", err);
 }
 
-static bool is_run(const char *run)
+static bool is_hex(const char *s, size_t size)
 {
-	return run && strlen(run) == HOST_RUN - 1 && !run[strspn(run, "0123456789abcdef")];
+	return s && strlen(s) == size && !s[strspn(s, "0123456789abcdef")];
+}
+
+/* One host, and not a list or a range of hosts; no other host has its folder. */
+static enum status check_name(const struct deploy *d, const char *name, struct error *err)
+{
+	struct error why = {0};
+	struct hosts h = {0};
+	enum status st = hosts_parse(&h, name, "a host", &why);
+
+	if (st)
+		st = damaged(d, why.text, err);
+	else if (h.count != 1 || strcmp(h.name[0], name) || is_dots(name))
+		st = damaged(d, "a name is not that of one host", err);
+	for (size_t i = 0; i < d->count && !st; i++)
+		if (!strcmp(d->host[i].name, name))
+			st = damaged(d, "a host is listed twice", err);
+	hosts_release(&h);
+	return st;
+}
+
+/* -1: the host has no exit code. */
+static bool take_code(int *code, const json_t *saved)
+{
+	json_int_t value = saved ? json_integer_value(saved) : -1;
+
+	*code = (int)value;
+	return !saved || (json_is_integer(saved) && value >= 0 && value <= 255);
 }
 
 static enum status load_host(struct deploy *d, const json_t *one, struct error *err)
@@ -117,18 +149,16 @@ static enum status load_host(struct deploy *d, const json_t *one, struct error *
 	const char *run = json_string_value(json_object_get(one, "run"));
 	const char *state = json_string_value(json_object_get(one, "state"));
 	const char *reason = json_string_value(json_object_get(one, "reason"));
-	const json_t *code = json_object_get(one, "exit_code");
-	struct hosts checked = {0};
 	enum status st;
 
-	if (!name || !is_run(run) || !state)
+	if (!name || !is_hex(run, HOST_RUN - 1) || !state)
 		return damaged(d, "a host has no name, run or state", err);
-	st = hosts_parse(&checked, name, d->folder, err);
-	hosts_release(&checked);
+	st = check_name(d, name, err);
 	if (st)
 		return st;
-	*h = (struct deploy_host){.name = name,
-				  .exit_code = json_is_integer(code) ? (int)json_integer_value(code) : -1};
+	*h = (struct deploy_host){.name = name};
+	if (!take_code(&h->exit_code, json_object_get(one, "exit_code")))
+		return damaged(d, "an exit code is not from 0 to 255", err);
 	text_copy(h->run, sizeof(h->run), run);
 	text_copy(h->reason, sizeof(h->reason), reason ? reason : "");
 	h->state = HOST_STATE_COUNT;
@@ -164,8 +194,9 @@ enum status deploy_load(struct deploy *d, struct error *err)
 	j->fetch_most = (uint64_t)json_integer_value(json_object_get(d->saved, "fetch_most"));
 	if (json_integer_value(json_object_get(d->saved, "schema")) != SCHEMA)
 		return damaged(d, "it has a schema that this version of assay does not know", err);
-	if (!j->bundle || !id || strlen(id) != 64 || !json_array_size(hosts) ||
-	    json_array_size(hosts) > HOSTS_MAX)
+	if (json_integer_value(json_object_get(d->saved, "fetch_most")) < 0)
+		return damaged(d, "the limit of bytes is negative", err);
+	if (!j->bundle || !is_hex(id, 64) || !json_array_size(hosts) || json_array_size(hosts) > HOSTS_MAX)
 		return damaged(d, "the bundle or the hosts are missing", err);
 	text_copy(j->id, sizeof(j->id), id);
 	st = load_words(&j->words, d, "command", err);

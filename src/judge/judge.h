@@ -89,6 +89,8 @@ enum unit_use_id { UNIT_USES(X) UNIT_USE_COUNT };
 #undef X
 /* Times the library's error: docs/explanation/methods/attention.md, "Comparison with cuDNN's accuracy". */
 #define JUDGE_ERROR_GATE 1.2
+/* Largest share by which the energy counter's power and the power readings may differ. */
+#define JUDGE_ENERGY_AGREES 0.05
 struct unit_use_row {
 	const char *name, *shown, *unit;
 	double target;

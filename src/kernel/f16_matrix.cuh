@@ -26,6 +26,11 @@ static __device__ __forceinline__ uint32_t pack_f16(float low, float high)
 	return v;
 }
 
+static __device__ __forceinline__ void unpack_f16(uint32_t v, float *low, float *high)
+{
+	asm("{\n\t.reg .f16 l, h;\n\tmov.b32 {l, h}, %2;\n\tcvt.f32.f16 %0, l;\n\tcvt.f32.f16 %1, h;\n\t}" : "=f"(*low), "=f"(*high) : "r"(v));
+}
+
 /* The two E4M3 numbers in the low half become FP16, which has all of them. */
 static __device__ __forceinline__ uint32_t widen_e4m3(uint32_t v)
 {

@@ -135,6 +135,8 @@ struct lib_found { /* one library of the SOFTWARE layer */
 
 struct machine; /* immutable */
 
+/* Logs each GPU that the kernel has suspended, for a command whose next calls of NVML or CUDA wake it. */
+void machine_tell_suspended(const struct log *log);
 /* Reads the live machine (recording NULL) or a recording. Release with machine_free. If a layer cannot be
  * read, its facts are absent and have a reason; this is not an error. */
 enum status machine_read(struct machine **m, enum layer up_to, const char *recording, const struct log *log,

@@ -132,10 +132,12 @@ enum status model_refresh(struct model *m, struct backend *back, struct error *e
 /* Merges the adapters into the base weights, for generation. */
 enum status model_merge(struct model *m, struct backend *back, struct error *err);
 
-/* On a GPU: copies in E4M3 of a layer's matrices that GEMMs in FP8 read. They have one place, shared by all,
- * because each is read before the next one is written. */
+/* On a GPU: copies in E4M3 of a layer's matrices that GEMMs in FP8 read. The rows have one place, shared by
+ * all, because each is read before the next one is written. The columns of all layers share one place each.
+ */
 struct layer_fp8 {
 	struct mat n1, n2, h, gate_up; /* gate_up: of its gradient */
+	struct mat h_columns, gate_up_columns;
 };
 /* Matrices that a forward pass saves for backward. They are allocated for the batch, in back->arena unless
  * the gradient lends its memory, and released by arena_reset. */

@@ -109,7 +109,8 @@ void sample_rapl_close(const struct sample_rapl *r);
 
 struct sample_host {
 	unsigned source;
-	int stat_fd; /* -1: not available */
+	int stat_fd;  /* -1: not available */
+	int meter_fd; /* the node's power meter; -1: not available */
 	struct sample_rapl packages, dram;
 	double busy, total; /* last values of /proc/stat */
 	bool began;

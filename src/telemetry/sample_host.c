@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signals of the host: busy CPU time and package energy. The files stay open, and each reading starts at
- * offset 0. */
+/* Signals of the host: busy CPU time, package energy and the node's power meter. The files stay open, and
+ * each reading starts at offset 0. */
 #include <fcntl.h>
 #include <stdarg.h>
 #include <unistd.h>
 #include "telemetry/sample.h"
+
+enum { HWMON_MOST = 256 };
 
 __attribute__((format(printf, 1, 2))) static int open_file(const char *format, ...)
 {
@@ -84,11 +86,51 @@ void sample_rapl_open(struct sample_rapl *packages, struct sample_rapl *dram, co
 	}
 }
 
+/* The device number of a hwmon folder is an ACPI power meter's, which "name" tells. */
+static bool is_power_meter(const char *root, unsigned index)
+{
+	char name[64] = "";
+	int fd = open_file("%s/sys/class/hwmon/hwmon%u/name", root, index);
+	bool same =
+		read_start(fd, name, sizeof(name)) && !strncmp(name, "power_meter", strlen("power_meter"));
+
+	if (fd >= 0)
+		close(fd);
+	return same;
+}
+
+static int open_meter(const char *root, unsigned index)
+{
+	int fd = open_file("%s/sys/class/hwmon/hwmon%u/power1_average", root, index);
+
+	return fd >= 0 ? fd : open_file("%s/sys/class/hwmon/hwmon%u/power1_input", root, index);
+}
+
+/* With two meters, nothing says which of them measures the node, so neither counts. */
+static int find_meter(const char *root)
+{
+	int found = -1;
+
+	for (unsigned i = 0; i < HWMON_MOST; i++) {
+		if (!is_power_meter(root, i))
+			continue;
+		if (found >= 0) {
+			close(found);
+			return -1;
+		}
+		found = open_meter(root, i);
+		if (found < 0)
+			return -1;
+	}
+	return found;
+}
+
 void sample_host_init(struct sample_host *h, const char *root, unsigned source, uint64_t now_ns)
 {
 	*h = (struct sample_host){.source = source};
 	schedule_init(&h->schedule, now_ns, 0);
 	h->stat_fd = open_file("%s/proc/stat", root);
+	h->meter_fd = find_meter(root);
 	sample_rapl_open(&h->packages, &h->dram, root);
 }
 
@@ -102,9 +144,11 @@ void sample_host_release(struct sample_host *h)
 {
 	if (h->stat_fd >= 0)
 		close(h->stat_fd);
+	if (h->meter_fd >= 0)
+		close(h->meter_fd);
 	sample_rapl_close(&h->packages);
 	sample_rapl_close(&h->dram);
-	*h = (struct sample_host){.stat_fd = -1};
+	*h = (struct sample_host){.stat_fd = -1, .meter_fd = -1};
 }
 
 /* Columns: user nice system idle iowait irq softirq steal; user already includes guest time. */
@@ -182,9 +226,24 @@ static void tick_energy(struct sample_host *h, struct sample_rapl *r, enum telem
 		schedule_never(&h->schedule, signal);
 }
 
+/* The meter tells microwatts. Some give 0 until their first average. */
+static void tick_meter(struct sample_host *h, struct batch *b, const struct clock *clock)
+{
+	uint64_t now = clock_now_ns(clock);
+	double uw;
+
+	if (h->meter_fd < 0 || !schedule_due(&h->schedule, TELEMETRY_node_power_w, now))
+		return;
+	if (!read_number(h->meter_fd, &uw))
+		schedule_never(&h->schedule, TELEMETRY_node_power_w);
+	else if (uw > 0)
+		batch_add(b, h->source, TELEMETRY_node_power_w, now, uw * 1e-6);
+}
+
 void sample_host_tick(struct sample_host *h, struct batch *b, const struct clock *clock)
 {
 	tick_busy(h, b, clock);
 	tick_energy(h, &h->packages, TELEMETRY_cpu_energy_j, b, clock);
 	tick_energy(h, &h->dram, TELEMETRY_dram_energy_j, b, clock);
+	tick_meter(h, b, clock);
 }

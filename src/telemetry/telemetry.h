@@ -49,6 +49,7 @@
 	X(cpu_busy_share, "", GAUGE, 200, "host: busy share of the time of all CPUs")         \
 	X(cpu_energy_j, "J", COUNTER, 100, "host: RAPL package energy since the sampler began") \
 	X(dram_energy_j, "J", COUNTER, 100, "host: RAPL energy of the memory, outside the packages, since the sampler began") \
+	X(node_power_w, "W", GAUGE, 1000, "host: power of the whole node by its only ACPI power meter (hwmon)") \
 	X(lost_lines, "", COUNTER, 0, "host: lines of telemetry dropped because they were not read in time")
 /* clang-format on */
 #define X(name, ...) TELEMETRY_##name,

@@ -1,9 +1,9 @@
 #!/bin/sh
 # tools/check-gpu-serving with a tiny model on the CPU; the peer is assay's own server.
-# usage: check_gpu_serving.sh ASSAY ROOT GREEDY_WAYS
+# usage: check_gpu_serving.sh ASSAY ROOT GREEDY_WAYS FAKES
 set -u
 unset ASSAY_SMOLLM2 ASSAY_BFCL
-assay=$(realpath "$1") root=$(realpath "$2") ways=$(realpath "$3")
+assay=$(realpath "$1") root=$(realpath "$2") ways=$(realpath "$3") fakes=$(realpath "$4")
 . "$root/tests/end2end/tap.sh"
 scratch
 export ASSAY="$assay" SHAPE=tiny DEVICE=cpu INPUT=40 OUTPUT=4 SECONDS_EACH=1 WARMUP=0 SWEEP_SECONDS=1 USERS=2 SLO=chat
@@ -15,6 +15,9 @@ serving() { "$root/tools/check-gpu-serving" "$@" > said 2>&1; }
 run_there() { [ -s "$1/SUMMARY.md" ] && [ -s "$1.json" ]; }
 
 export PEER="'$assay' serve \$MODEL --device cpu --port \$PORT --served-model-name m --out '$tmp/peer-server'"
+# GPUs that are not there, so that the runs have an energy
+known='[0-9.e+-]+|not known'
+[ ! -e "$fakes/libnvidia-ml.so.1" ] || { LD_LIBRARY_PATH=$fakes FAKE_NVML_FILE=$root/tests/fake/h100x4.json known='[0-9.e+-]+'; export LD_LIBRARY_PATH FAKE_NVML_FILE; }
 ok "model, peer and own run" serving out model peer own table
 for run in peer-auto-saturated peer-auto-50 peer-auto-80 peer-auto-capacity own-auto-saturated own-auto-50 own-auto-80 own-auto-capacity; do
 	ok "$run has a summary and figures" run_there "out/$run"
@@ -23,6 +26,10 @@ ok "the peer's saturated rate is kept" sh -c 'awk "{ exit !(\$1 > 0) }" out/rate
 ok "both run at the same rate" sh -c 'a=$(grep -o "\"achieved_rate\": [0-9.]*" out/peer-auto-50.json) b=$(grep -o "\"achieved_rate\": [0-9.]*" out/own-auto-50.json); [ -n "$a" ] && [ -n "$b" ] &&
 	awk "BEGIN { r = ${a##* } / ${b##* }; exit !(r > 0.5 && r < 2) }"'
 ok "the table compares each pair" sh -c '[ "$(grep -c "^== own-auto" out/table.txt)" = 4 ]'
+for run in peer own; do
+	ok "and ends with the capacity of the ${run}, its energy and its price" grep -qE "^$run-auto-capacity: [0-9.e+-]+ requests/s \(with 95 % confidence [0-9.e+-]+; missed at [0-9.e+-]+\); J per output token ($known), per token ($known); dollars per million output tokens ($known) to ($known), of electricity ($known)" out/table.txt
+done
+unset LD_LIBRARY_PATH FAKE_NVML_FILE
 ok "adapters and schema run" serving out adapters schema
 ok "the adapters' rate is compared with the one without" grep -qE 'ratio [0-9]+\.[0-9]+' out/adapters.txt
 ok "the answers under a schema are measured" run_there out/schema-json

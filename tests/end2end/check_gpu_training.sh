@@ -63,8 +63,54 @@ if mpirun --version 2> /dev/null | grep -q 'Open MPI\|OpenRTE'; then
 	for from in 1 2; do ok ".. and after a resume of $from rank(s)" grep -q "tensor-from-$from-rest beside tensor-from-$from-on: losses of 4 steps within" two/steps.txt; done
 	for run in data tensor zero3-none zero3-full zero3-14b; do ok "rates-$run has a rate" grep -qE "^rates-$run	[0-9.e+]+	" two/table.tsv; done
 	ok "rates are compared" grep -qE '^tensor parallel / data parallel, equal tokens: [0-9]' two/steps.txt
+	for run in data zero3-none zero3-full; do
+		ok "contention is reported, $run" grep -qE "^rates-$run: step [0-9.]+ s, without collectives [0-9.]+ s, exposed communication [0-9.]+ s, contention -?[0-9.]+ s, -?[0-9.]+ % of the step" two/steps.txt
+		ok ".. as the difference of the two steps without the exposed part" awk -v run="rates-$run:" '$1 == run && $2 == "step" { d = $3 - $7 - $11 - $14; found = d > -3e-4 && d < 3e-4 } END { exit !found }' two/steps.txt
+		ok ".. in whose second run no gradient was added after the first step" sh -c 'loss() { sed -n "s/.*\"type\":\"step\".*\"loss\":\([^,]*\),.*/\1/p" "two/$1.jsonl" | sed -n "$2p"; }
+			[ "$(loss $0 1)" = "$(loss $0-alone 1)" ] && [ -n "$(loss $0 3)" ] && [ "$(loss $0 3)" != "$(loss $0-alone 3)" ]' rates-$run
+	done
 	ok "faults are planted" env KINDS=lost STAGE=0 CHECK_TRIALS=1 "$root/tools/check-gpu-training" faulty faults
 	ok ".. and named" grep -q '^# lost  *1  *1  *1 ' faulty/steps.txt
+	# In place of NVIDIA's: it runs the program, and writes a log for each of two processes that says FOUND.
+	mkdir tools
+	cat > tools/compute-sanitizer <<- 'SANITIZER'
+		#!/bin/sh
+		while [ "$#" -gt 0 ]; do
+			case $1 in
+			--tool) tool=$2 && shift 2 ;;
+			--log-file) log=$2 && shift 2 ;;
+			--*) shift 2 ;;
+			*) break ;;
+			esac
+		done
+		for process in 1 2; do
+			{
+				echo "========= COMPUTE-SANITIZER"
+				[ -z "$FOUND" ] || printf '========= Error: Race reported between Write access at %s(int*)+0x40\n=========     and Read access at %s(int*)+0x80 [16 hazards]\n' "$FOUND" "$FOUND"
+				case $tool in
+				memcheck) echo "========= ERROR SUMMARY: $([ -z "$FOUND" ] && echo 0 errors || echo 1 error)" ;;
+				racecheck) echo "========= RACECHECK SUMMARY: $([ -z "$FOUND" ] && echo '0 hazards displayed (0 errors, 0 warnings)' || echo '1 hazard displayed (1 error, 0 warnings)')" ;;
+				esac
+			} > "$(echo "$log" | sed "s/%p/$process/")"
+			[ -z "$ONE" ] || break
+		done
+		exec "$@"
+	SANITIZER
+	chmod +x tools/compute-sanitizer
+	under() { # FOLDER FOUND [ONE]
+		PATH="$PWD/tools:$PATH" FOUND=$2 ONE=${3:-} "$root/tools/check-gpu-training" "$1" sanitizer > said 2>&1
+	}
+	export SANITIZER_RUNS=zero3
+	ok "ranks run under compute-sanitizer" under clean ''
+	for run in memcheck-zero3 racecheck-zero3; do
+		ok ".. and $run has no report" grep -qx "sanitizer-$run: 2 processes with a summary, 0 reports" clean/steps.txt
+		ok ".. of a run with a rate" grep -qE "^sanitizer-$run	[0-9.e+]+	" clean/table.tsv
+	done
+	export SANITIZER_RUNS=lora SANITIZER_TOOLS=racecheck
+	ok "an error of a kernel fails" eval '! under raced train_rows'
+	ok ".. which is named" grep -qx 'sanitizer-racecheck-lora: 2 processes with a summary, 2 reports in train_rows (4)' raced/steps.txt
+	ok "one of NCCL's kernels is said" eval 'under nccl ncclDevKernel_AllReduce && grep -qx "sanitizer-racecheck-lora: 2 processes with a summary, 2 reports in ncclDevKernel_AllReduce (4)" nccl/steps.txt'
+	ok "a rank that is not seen fails" eval '! under half "" yes && grep -q "^sanitizer-racecheck-lora: 1 processes with a summary" half/steps.txt'
 	for stage in 0 1 2 3; do ok "zero_stage: $stage is compared" grep -q "zero-one beside zero-$stage: losses of 4 steps within" two/steps.txt; done
 fi
 # Its runs have a process group of their own only if they are detached from the check's.

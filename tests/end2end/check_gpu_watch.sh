@@ -30,6 +30,13 @@ if [ "${CHECK_SCREENS:-no}" = yes ] && command -v tmux > /dev/null && command -v
 	ok ".. of a graph" sh -c '! cmp -s c/screen-machine.txt c/screen-graph.txt && [ -s c/screen-graph.ansi ]'
 	ok ".. twice" [ "$(grep -c '^[1-9][0-9]* [1-9]' c/first.txt)" = 2 ]
 fi
+if command -v python3 > /dev/null && [ -e "$(dirname "$assay")/../tests/nvml_proxy/libnvml_proxy.so" ]; then
+	mkdir peers
+	printf '#!/bin/sh\nexec "%s" top\n' "$assay" > peers/nvtop && chmod +x peers/nvtop
+	ok "top is compared with other monitors that are found" sh -c 'PATH=$PWD/peers:$PATH PEER_SECONDS=2 PEER_HOLD=0 PEER_OPTIONS="--any-window --settle 2" "$1" h peers > out 2> err' - \
+		"$root/tools/check-gpu-watch"
+	ok ".. which is told" says "^peers: assay's own time is [0-9.]* times nvtop's" h/steps.txt
+fi
 ok "without a second GPU there is no copy to compare" sh -c '"$1" e nvlink > out && grep -q "skipped: one GPU" out' - "$root/tools/check-gpu-watch"
 DEVICE=none
 ok "work that does not start is told" sh -c '! "$1" f record > out 2>&1 && grep -q "^work: " out' - "$root/tools/check-gpu-watch"

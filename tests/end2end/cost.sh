@@ -13,7 +13,7 @@ run() {
 	shift
 	mkdir -p "$dir"
 	awk -v kind=load -v input=6000000 -v cached=600000 -v output=3000000 -v duration=60 -v gpu='NVIDIA H200' -v device_id=590680286 -v memory=150754820096 \
-		-v word=--model -v stages=0 -v frozen=0 -v backwards=0 -v counter=1 -v gpus=2 -v watts0=500 -v watts1=500 -v watts2=500 -v price=0 -v doubt=0 -v rapl=0 -v node=0 -v rate=0 -v ranks=1 -v card=43 \
+		-v word=--model -v stages=0 -v frozen=0 -v backwards=0 -v counter=1 -v gpus=2 -v watts0=500 -v watts1=500 -v watts2=500 -v price=0 -v doubt=0 -v rapl=0 -v meter=0 -v node=0 -v rate=0 -v ranks=1 -v card=43 \
 		$(printf ' -v %s' "$@" | sed 's/ -v $//') -f "$tmp/run.awk" > "$dir/journal.jsonl"
 }
 cat > run.awk << 'END'
@@ -44,7 +44,7 @@ function telemetry(source, host,    from, t, after, e, p, last) {
 			last = t
 		}
 		if (host)
-			e = "\"cpu_energy_j\":{\"kind\":\"counter\",\"after\":[" after "],\"v\":[" e "]}"
+			e = "\"cpu_energy_j\":{\"kind\":\"counter\",\"after\":[" after "],\"v\":[" e "]}" (meter ? sprintf(",\"node_power_w\":{\"kind\":\"gauge\",\"after\":[0],\"v\":[%d]}", meter) : "")
 		else
 			e = (counter ? "\"energy_j\":{\"kind\":\"counter\",\"after\":[" after "],\"v\":[" e "]}," : "") "\"power_w\":{\"kind\":\"gauge\",\"after\":[" after "],\"v\":[" p "]}"
 		line("telemetry", from + 1, sprintf("\"source\":\"%s\",\"from\":%.0f,\"signals\":{%s}", source, from * 1e9, e))
@@ -209,6 +209,13 @@ ok "RAPL gives it electricity" eval 'cost 0 cpu_rapl && near price "electricity 
 ok "and a price stated with the run counts" near price "machine-hours, stated \$1.2" blended "0.02 / 9"
 run both rapl=1
 ok "the host's energy is added to that of the GPUs" eval 'cost 0 both && near energy "counted: GPUs" joules 90000 0.002'
+node='whole node, by its power meter (in no figure above)'
+ok "a machine without a power meter says so" says "$node.*no power meter" out
+run metered rapl=1 meter=1900
+ok "a power meter of the node has its own row" eval 'cost 0 metered && near energy "$node" watts 1900 && near energy "$node" joules "60 * 1900"'
+ok "which is in no sum" near energy "counted: GPUs" joules 90000 0.002
+run board rapl=1 meter=1400
+ok "a meter that shows less than the parts is not the node's" eval 'cost 0 board && says "$node.*1400 W, less than the counted parts" out'
 ok "idle time adds idle energy" eval 'cost 0 load --idle-share 0.5 && near price "electricity us" blended "(60000 + 200 * 60) / 3.6e6 * 0.16 * 1.5 / 9" 0.002'
 
 run waves rate=60000

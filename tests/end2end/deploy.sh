@@ -129,6 +129,24 @@ ok ".. with a table and a comparison" eval 'grep -q "^gpu3 *cleaned *0 " "$dir/f
 ok ".. and no copy is left here" eval '[ -z "$(ls "$dir" | grep upload)" ]'
 ok ".. nothing more is known of the hosts than their pseudonyms" eval '! grep -rq "gpu[123]" "$dir"/hosts/*/work/assay-runs/*/journal.jsonl'
 
+# -- a host behind another one: only gpu1 has a link to it; and a key that only an agent has --
+ip link add vj1 netns "$ns1" type veth peer name vj2 netns "$ns2"
+for i in 1 2; do on $i sh -c "ip addr add 10.9.9.$i/30 dev vj$i && ip link set vj$i up"; done
+server inner 10.9.9.2 host
+on 2 "$sshd" -f "$tmp/sshd.inner" -E "$tmp/sshd.inner.log"
+printf 'Host inner\n\tHostName 10.9.9.2\n\tProxyJump gpu1\n\tIdentityAgent %s\n\tIdentitiesOnly no\n' "$tmp/agent" | cat - ssh_config > with_jump && mv with_jump ssh_config
+echo "inner $(cut -d ' ' -f 1,2 host.pub)" >> known_hosts
+sed -i 's/^\tHostName 10.9.9.2$/&\n\tHostKeyAlias inner/' ssh_config
+eval "$(ssh-agent -a "$tmp/agent")" > /dev/null
+agent=$SSH_AGENT_PID
+pids="$pids $agent"
+unset SSH_AUTH_SOCK SSH_AGENT_PID
+ok "an agent without keys is refused behind a jump host" eval 'deploy 2 inner -- info summary; says "inner: failed: it refuses the keys of this user" err'
+SSH_AUTH_SOCK=$tmp/agent ssh-add -q user 2> err
+ok "with the key in the agent, the command runs there" eval 'deploy 0 inner -- info summary && says "inner: ended with exit code 0" err && empty 2'
+ok ".. through the jump host" says 'Accepted publickey for .* from 10\.9\.9\.1 ' sshd.inner.log
+kill "$agent"
+
 # -- only what differs is copied --
 ok "with --keep the program stays" deploy 0 gpu1 --keep --send one.yaml -- check --suite one.yaml
 ok ".. in the store, without the run" eval 'on 1 sh -c "ls $cache/deploy/files | grep -q . && [ -z \"\$(ls $cache/deploy/runs)\" ]"'
@@ -178,7 +196,7 @@ client liar 10.9.8.10 user
 sed -i "1i Host liar\n\tPort $((port + 1))" ssh_config
 echo "liar $(cut -d ' ' -f 1,2 host.pub)" >> known_hosts
 on 2 "$sshd" -f "$tmp/sshd.liar" -E "$tmp/sshd.liar.log"
-on 2 mount -t tmpfs -o size=8m none "$home"
+on 2 mount -t tmpfs -o size=4m none "$home"
 ok "a disk that fills during the copy" deploy 2 liar -- info summary
 ok ".. is told with the file" says 'liar: failed: cannot write .*/incoming' err
 ok ".. and the incomplete file is gone" eval 'on 2 sh -c "[ -z \"\$(ls $cache/deploy/runs/*/incoming 2>/dev/null)\" ]"'

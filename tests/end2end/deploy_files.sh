@@ -100,6 +100,13 @@ if python3 -c 'import yaml' 2> /dev/null; then
 		done
 		python3 "$root/tests/oracles/kubernetes_files.py" wrong1.yaml > oracle 2>&1
 		ok "the schemas find a planted mistake" says "kubernetes-validate: 1.37: .*completion" oracle
+		python3 "$root/tests/oracles/kubernetes_files.py" servicemonitor.yaml > oracle 2>&1
+		ok "ServiceMonitor is valid by the definition of prometheus-operator" says 'yaml: ServiceMonitor is valid by the definition of prometheus-operator' oracle
+		sed 's/sampleLimit/sampleLimits/' servicemonitor.yaml > wrong4.yaml
+		for i in 2:interval 4:sampleLimits; do
+			python3 "$root/tests/oracles/kubernetes_files.py" "wrong${i%:*}.yaml" > oracle 2>&1
+			ok ".. which finds a planted ${i#*:}" says "yaml: prometheus-operator: .*${i#*:}: " oracle
+		done
 	else
 		ok "the files by the schemas of Kubernetes # SKIP kubernetes-validate is not fetched (ASSAY_TEST_EXAMPLE)" true
 	fi

@@ -347,12 +347,7 @@ ok "a suite without --active is wrong usage" expect 64 health --state h.json --s
 . "$root/tests/journal_of.sh"
 slower() { # FACTOR: each rate of the run times FACTOR, as a run of its own
 	mkdir -p "run-$1"
-	journal_of "$root/results/2026-11-23-h100-sxm/quick" | awk -v factor="$1" '
-		/"type":"result"/ { while (match($0, /"(flop_rate|byte_rate|rate_[a-z]*)":[0-9.e+]+/)) {
-			split(substr($0, RSTART, RLENGTH), part, ":")
-			printf "%s%s:%.10g", substr($0, 1, RSTART - 1), part[1], part[2] * factor
-			$0 = substr($0, RSTART + RLENGTH) } }
-		{ print }' > "run-$1/journal.jsonl"
+	journal_of "$root/results/2026-11-23-h100-sxm/quick" | scaled_rates "$1" > "run-$1/journal.jsonl"
 }
 for factor in 1 1.002 0.998 0.94; do slower $factor; done
 ok "a run gives figures" expect 0 health --state base.json --run run-1

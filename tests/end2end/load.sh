@@ -32,6 +32,18 @@ ok "a ramp without its end" refuses 64 'rate-end' http://h --arrival ramp
 ok "a wrong length" refuses 64 'normal' http://h --input normal:1
 printf '{"timestamp": 5, "input_length": 9, "output_length": 2}\n{"timestamp": 4, "input_length": 9, "output_length": 2}\n' > back.jsonl
 ok "a trace whose time goes back" refuses 64 'back.jsonl:2' http://127.0.0.1:1 --trace back.jsonl --plan
+# A file as long as a trace of 10^9 requests. What follows its first 20,001 lines must never be read: it is no trace.
+awk 'BEGIN { for (i = 0; i < 20001; i++) printf "{\"timestamp\": %d, \"input_length\": 9, \"output_length\": 2}\n", i }' > huge.jsonl
+if truncate -s 60G huge.jsonl 2> /dev/null; then
+	little() { (ulimit -d 300000 && exec timeout 20 "$assay" load http://127.0.0.1:1 --trace huge.jsonl --plan "$@" > out 2> err); } # 300 MB of memory
+	little --max-requests 20000
+	ok "a trace of 10^9 requests is refused at the limit" [ $? = 64 ]
+	ok "with what to do" says 'huge.jsonl:20001: the trace has more than 20000 requests; a shorter duration or a larger --max-requests is needed' err
+	ok "or is read up to the duration" little --max-requests 20000 --duration 10
+	ok "as its plan says" says '^10000 requests in 10 s' out
+else
+	untested "a trace of 10^9 requests" "the file system has no sparse files"
+fi
 ok "a plan sends nothing" expect 0 load http://127.0.0.1:1 --rate 10 --duration 60 --plan
 ok "and says how many requests" says 'requests in 60 s' out
 ok "a plan of users has a limit, not a number" expect 0 load http://127.0.0.1:1 --users 5 --duration 60 --max-requests 5000 --plan
@@ -76,6 +88,7 @@ ok "a long warm-up is cut" sound --rate 20 --duration 2 --warmup 1
 ok "with a warning" says 'warmup 1 s is too long for a schedule of 2 s: 0.8 s' err
 ok "users in a closed loop" sound --users 5 --duration 3
 ok "are never more than five at once" holds "$(value in_flight_most) <= 5"
+ok "and of GPUs that nobody named nothing is said" sh -c '! grep -q server_gpus out'
 ok "with the limits of their run" says 'it stops after 1000000 requests or 3 s' err
 ok "conversations" sound --rate 4 --duration 4 --turns 3 --warmup 0
 ok "have their later turns" says '"turn":2' "$dir/requests.jsonl"
@@ -114,6 +127,7 @@ if [ -e "$build/tests/fake/libnvidia-ml.so.1" ]; then # four GPUs on the node, n
 	printf '#!/bin/sh\nfor word; do :; done\nLD_LIBRARY_PATH=%s FAKE_NVML_FILE=%s exec sh -c "$word"\n' "$build/tests/fake" "$root/tests/fake/h100x4.json" > bin/ssh
 	ok "a node with GPUs" over_ssh --node there --rate 10 --duration 3
 	ok "has their power and memory" eval 'says "\"source\":\"gpu:.*power_w" "$dir/journal.jsonl" && says "memory_used_bytes" "$dir/journal.jsonl"'
+	ok "which are the server's GPUs" [ "$(value server_gpus)" = 4 ]
 	ok "and their charts" [ -s "$dir/load-memory.svg" ]
 	ok "and a table that says whose they are" says "GPUs of the server.s node. The difference of its clock" "$dir/REPORT.md"
 	ok "and the cost counts them" eval '"$assay" cost "$dir" > out 2> err; says "the server.s node x 4" out'
@@ -135,6 +149,7 @@ down
 # A server that begins 60 answers in a second: at 180 requests/s half of those of the first second wait for longer than one.
 up --ttft-ms 5 --itl-ms 1 --rate-most 60
 ok "a sweep" sound --sweep --slo ttft=1s --attainment 0.5 --duration 1 --warmup 0
+ok "with the limits of its stages" says 'a stage stops after 1000000 requests or 1 s' err
 ok "finds the rate that the server holds" holds "$(value sweep_met_rate) >= 40 && $(value sweep_met_rate) < 200"
 ok "and says which rate is met with confidence" holds "$(value sweep_sure_rate) > 0 && $(value sweep_sure_rate) <= $(value sweep_met_rate)"
 down

@@ -55,8 +55,11 @@ ok "a median above them" changed above 's/"ttft_p95_s":[0-9.e-]*/"ttft_p95_s":0.
 ok "passes without them" expect 0 report above
 ok "and fails by them" expect 1 report above --expectations d2
 ok "which the reason says" says '95th percentile of the time to first token is above 100 ms (ttft_p95_s 0.12)' out
-ok "eight GPUs with fewer tokens" changed tokens 's/"output_tokens_per_s":10240/"output_tokens_per_s":9000/'
-ok "fail" expect 1 report tokens --expectations d2
+ok "which does not know how many GPUs the server has" eval 'tr -s "\n " " " < out | grep -q "of eight GPUs not judged: the number of the server.s GPUs is not known"'
+ok "a server on eight GPUs with fewer tokens" changed tokens 's/"output_tokens_per_s":10240/"server_gpus":8,"output_tokens_per_s":9000/'
+ok "fails" expect 1 report tokens --expectations d2
+ok "one on four GPUs" changed four 's/"output_tokens_per_s":10240/"server_gpus":4,"output_tokens_per_s":9000/'
+ok "has no mark of tokens" eval 'expect 0 report four --expectations d2 && ! says "not judged" out'
 ok "a run without P99" changed noninety 's/"ttft_p99_s":[0-9.e-]*,//'
 ok "is inconclusive by them" expect 2 report noninety --expectations d2
 ok "unknown marks are refused" expect 64 report met --expectations d3

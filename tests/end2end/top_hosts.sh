@@ -67,6 +67,19 @@ ok "one that refuses our key is told" says '^refused .*Permission denied' out
 ok "one that does not answer is told" says '^closed .*Connection refused' out
 ok "a name that is none is wrong usage" top 64 --hosts 'gpu1;id' --once
 ok "a program that is not there is told" expect 2 top --ssh-config "$tmp/ssh_config" --program /nowhere/assay --hosts gpu1 --once
+
+# A host behind another one, and a key that only an agent has.
+for jump in gpu2 closed; do printf 'Host behind-%s\n\tHostName 127.0.0.1\n\tHostKeyAlias gpu1\n\tProxyJump %s\n\tIdentityAgent %s\n\tIdentitiesOnly no\n' $jump $jump "$tmp/agent"; done |
+	cat - ssh_config > with_jumps && mv with_jumps ssh_config
+eval "$(ssh-agent -a "$tmp/agent")" > /dev/null
+agent=$SSH_AGENT_PID
+unset SSH_AUTH_SOCK SSH_AGENT_PID
+trap 'kill "$agent" 2> /dev/null; sshd_end; rm -rf "$tmp"' EXIT
+ok "a host behind a jump host refuses an agent without keys" eval 'top 2 --hosts gpu1,behind-gpu2 --once; says "^behind-gpu2 .*Permission denied" out'
+SSH_AUTH_SOCK=$tmp/agent ssh-add -q user 2> err
+ok "with the key in the agent it is shown" eval 'top 0 --hosts gpu1,behind-gpu2 --once && says "^behind-gpu2  *4 " out'
+ok "one whose jump host does not answer is not" eval 'top 2 --hosts gpu1,behind-closed --once; says "^behind-closed .*\(Connection refused\|closed\)" out && says "^gpu1  *4 " out'
+kill "$agent"
 PATH=$tmp/bin:$PATH
 commands tutorial/watch-a-node-then-a-fleet.md > walk
 ok "the tutorial has commands for this test" [ -s walk ]

@@ -25,7 +25,7 @@ training:
   device: ${device:-cpu}
   precision: $precision
   max_steps: ${steps:-100}
-  learning_rate: 3e-3
+  learning_rate: ${rate:-3e-3}
   per_device_train_batch_size: 2
 CONFIG
 	for line; do echo "  $line" >> "$name"; done
@@ -72,9 +72,27 @@ ok "their setting is kept" says '^ *fp8_layers: \[.*1.*\]' some/config.yaml
 steps=4 config gone.yaml fp8 "fp8_layers: [1-2]"
 ok "layers that the model lacks are refused" expect 64 train gone.yaml --out gone
 ok "by name" says 'gone.yaml:.*: training: fp8_layers: the model has no layer 2; its layers are 0 to 1' err
-steps=4 lora= config full.yaml fp8 "full_finetuning: true"
-ok "all parameters" expect 0 train full.yaml --out full --no-telemetry
+rate=1e-3 lora= config full32.yaml fp32 "full_finetuning: true"
+rate=1e-3 lora= config full.yaml fp8 "full_finetuning: true"
+ok "all parameters, in float32" expect 0 train full32.yaml --out full32 --no-telemetry
+ok "and in FP8" expect 0 train full.yaml --out full --no-telemetry
 ok "give a model" [ -s full/model/model.safetensors ]
+"$assay" report full32 --format json > full32.json
+"$assay" report full --format json > full.json
+ok "its held-out loss too is within 1 % of float32's" near "$(figure eval_loss full.json)" "$(figure eval_loss full32.json)"
+ok "and is not the same either" [ "$(figure eval_loss full.json)" != "$(figure eval_loss full32.json)" ]
+
+# Near the largest number of BF16, the weights of a norm make numbers that F32 cannot hold.
+cp -r model large
+head=$(od -An -tu8 -N8 large/model.safetensors | tr -d ' ')
+norm=$(head -c $((8 + head)) large/model.safetensors |
+	sed -n 's/.*"model.layers.1.post_attention_layernorm.weight":{[^}]*"data_offsets":\[\([0-9]*\),.*/\1/p')
+printf '\177\177\177\177\177\177\177\177' | dd of=large/model.safetensors bs=1 seek=$((8 + head + norm)) conv=notrunc 2> /dev/null
+steps=4 model=large config large.yaml fp8
+ok "a run that overflows ends" expect 1 train large.yaml --out overflows --no-telemetry
+ok "its finding names the layer" says 'fp8_saturates: step 1: [1-9][0-9]* scales of FP8 are not finite, .* layer 1, inputs of gate and up' err
+"$assay" report overflows --format json > overflows.json
+ok "and its report counts the scales" eval 'says "\"fp8_overflows\": [1-9]" overflows.json'
 
 steps=4 model="model, load_in_4bit: true" config four.yaml fp8 "recompute: full"
 ok "a base model in 4 bits" expect 0 train four.yaml --out four --no-telemetry

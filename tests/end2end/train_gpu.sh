@@ -317,6 +317,11 @@ sed 's/"compute_capability": \[0, \[9, 0\]\]/"compute_capability": [0, [8, 0]]/'
 FAKE_NVML_FILE=$PWD/a100.json "$assay" train fp8.yaml --out old > out 2> err
 ok "a GPU without FP8 in blocks is refused" [ $? = 2 ]
 ok "by name, with the reason" says 'precision: fp8 needs a GPU of sm_90 (Hopper), because .*; NVIDIA H100 .* is sm_80: use precision: bf16' err
+sed 's/"compute_capability": \[0, \[9, 0\]\]/"compute_capability": [0, [7, 5]]/' "$FAKE_NVML_FILE" > t4.json
+FAKE_NVML_FILE=$PWD/t4.json "$assay" train gpu4.yaml --out old4 > out 2> err
+ok "4 bits on a GPU before sm_80 are refused" [ $? = 2 ]
+ok "with the reason" says 'device: gpu: this machine has no usable GPU: its compute capability is below 8.0' err
+ok "and nothing is written" [ ! -e old4 ]
 length=100 config odd.yaml gpu "precision: fp8" "per_device_train_batch_size: 3"
 ok "tokens of no multiple of 16 are refused" expect 64 train odd.yaml --out odd
 ok "with the settings" says 'per_device_train_batch_size x data: max_seq_length is 300' err

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fake driver: devices and their contexts; cuda_fake.h beside this has its parts. */
+#include <math.h>
+#include <time.h>
 #include <unistd.h>
 #include "cuda_fake.h"
 #include <pthread.h>
@@ -19,29 +21,60 @@ int fake_device_of_context(CUcontext c)
 	return (int)(uintptr_t)c - 1;
 }
 
+/* FAKE_CUDA=pace=N; 0: devices have time of their own. */
+static double pace(void)
+{
+	return (double)stage_number("pace", 0);
+}
+
+static double host_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return 1e9 * (double)now.tv_sec + (double)now.tv_nsec;
+}
+
+static void sleep_ns(double ns)
+{
+	nanosleep(&(struct timespec){(time_t)(ns * 1e-9), (long)fmod(ns, 1e9)}, NULL);
+}
+
 double fake_now(int device)
 {
 	double now;
 
+	if (pace() > 0)
+		return host_ns();
 	pthread_mutex_lock(&clock_lock);
 	now = 1e9 + elapsed_ns[device % DEVICES];
 	pthread_mutex_unlock(&clock_lock);
 	return now;
 }
 
-void fake_pass(int device, double ns)
+static void pass(int device, double ns)
 {
 	pthread_mutex_lock(&clock_lock);
 	elapsed_ns[device % DEVICES] += ns;
 	pthread_mutex_unlock(&clock_lock);
 }
 
+void fake_pass(int device, double ns)
+{
+	if (pace() > 0)
+		sleep_ns(ns * pace());
+	else
+		pass(device, ns);
+}
+
 void fake_wait_until(int device, double ns)
 {
 	double late = ns - fake_now(device);
 
-	if (late > 0)
-		fake_pass(device, late);
+	if (late > 0 && pace() > 0)
+		sleep_ns(late);
+	else if (late > 0)
+		pass(device, late);
 }
 
 /* For a fake library above this one: the device that is current, and that so much time passes on it. */

@@ -16,6 +16,7 @@
  *   FAKE_NVML_LOST_NAMED=1      except for its PCI address, which the driver may still know
  *   FAKE_NVML_HANG=KEY          that call never returns ("init" too)
  *   FAKE_NVML_HANG_ON=3         HANG is for device 3 alone
+ *   FAKE_NVML_BUSY=KEY=5,...    that call takes 5 ms of CPU time
  *   FAKE_NVML_CRASH=KEY         that call kills the process
  *   FAKE_NVML_XID=94@0.3        an Xid event on device 0, 0.3 s after nvmlInit
  *   FAKE_NVML_DOWN=1:12-17      device 1's NVLinks 12 to 17 are not up

@@ -96,8 +96,20 @@ bool fake_active(void)
 	return !after || fake_now() - fake_began >= strtod(after, NULL);
 }
 
+static double cpu_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 void fake_stage(const char *key)
 {
+	const char *busy = fake_listed("FAKE_NVML_BUSY", key);
+
+	for (double end = busy ? cpu_now() + 1e-3 * strtod(busy, NULL) : 0; busy && cpu_now() < end;)
+		;
 	if (fake_active() && is("FAKE_NVML_HANG", key)) {
 		for (;;)
 			pause();

@@ -9,9 +9,12 @@
  *   FAKE_BLAS_OTHER  words: files of this name, copies of the fake, are fast whatever their kernels
  *   FAKE_BLAS_CRASH  words: these sets die in their first product
  *   FAKE_BLAS_WRONG  words: these sets give a wrong element
+ *   FAKE_BLAS_CPUS   file that receives the number of CPUs that a thread of the library may use
  *   FAKE_BLAS_LACKS  words: sets that it does not have: its own choice stands
  */
 #include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,12 +81,36 @@ static int is_other(void)
 	return name && listed("FAKE_BLAS_OTHER", "", name + 1);
 }
 
+static void *write_cpus(void *path)
+{
+	cpu_set_t set;
+	FILE *f = fopen(path, "w");
+
+	if (f && !sched_getaffinity(0, sizeof(set), &set))
+		fprintf(f, "%d\n", CPU_COUNT(&set));
+	if (f)
+		fclose(f);
+	return NULL;
+}
+
+/* As the library does it with its own threads: created by the caller of a product, whose CPUs they inherit. */
+static void note_cpus(void)
+{
+	static int noted;
+	char *path = getenv("FAKE_BLAS_CPUS");
+	pthread_t thread;
+
+	if (path && !noted++ && !pthread_create(&thread, NULL, write_cpus, path))
+		pthread_join(thread, NULL);
+}
+
 static void begin(double multiplications)
 {
 	const char *ms = getenv("FAKE_BLAS_MS"), *from = getenv("FAKE_BLAS_FROM");
 	struct timespec t;
 	long long end;
 
+	note_cpus();
 	if (listed("FAKE_BLAS_CRASH", "", openblas_get_corename()))
 		raise(SIGILL);
 	if (!listed("FAKE_BLAS_SLOW", "Prescott", openblas_get_corename()) || is_other() ||

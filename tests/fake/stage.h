@@ -17,6 +17,7 @@
  *   late=1            streams made after a process's first do nothing before somebody waits for it, and read the host's memory then
  *   late_only=N       the same for the N-th stream that is made since this is set
  *   deaf=N            the N-th wait that has a stream made since this is set, for an event or as the one that waits, has no effect
+ *   pace=N            devices have the host's clock, and take N times as long by it as by their own
  *   peer=A>B          neither reaches the other's memory
  *   slow=A>B:SHARE    copies from A to B at this share of their rate
  *   flip_peer=A>B     they leave a wrong bit in their middle

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention over a paged KV cache. A case's p0 is heads << 16 | kv_heads, p1 a step of the table below with flags; the entry
- * tells the cache's type and the head size. Pages are in no order; positions that hold no key are NaN.
+ * tells the cache's type and the head size. Pages are in no order; positions that hold no key are NaN. "tiles_e4m3" is no entry:
+ * paged_widen converts the pages, and tiles_bf16 reads the copy. The reference reads the pages themselves. So scales are powers of
+ * two there, whose products are BF16 numbers. The cases of paged_widen have other scales, and the copy has the reference's bits.
  */
 #include "cases.h"
 #include "core/math/random.h"
 #include "gpu/device/tensor_map.h"
 #include "kernel/paged/attention.h"
+#include "kernel/paged/widen.h"
 #include "model/gpu/paged/tiles.h"
 #include "ref.h"
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 enum { SEQUENCES_MOST = 40, PADDING_ROWS = 2 };
-enum flag { PAGE_16 = 0x1000, PAGE_64 = 0x2000, INVARIANT = 0x4000 };
+enum flag { PAGE_16 = 0x1000, PAGE_64 = 0x2000, INVARIANT = 0x4000, SMALL_COPY = 0x8000 /* of the longest sequence only */ };
 
 /* Keys and rows of each sequence. */
 struct step {
@@ -25,7 +29,7 @@ struct step {
 		int32_t keys, rows;
 	} of[SEQUENCES_MOST];
 };
-enum { ONE_KEY, BORDERS, MIXED, SPECULATION, MANY, LONG, CHUNK, PROMPT, DECODE_64, LARGE, STEPS };
+enum { ONE_KEY, BORDERS, MIXED, SPECULATION, MANY, LONG, CHUNK, PROMPT, PROMPTS, DECODE_64, LARGE, STEPS };
 static const struct step steps[STEPS] = {
 	[ONE_KEY] = {{{1, 1}}},
 	[BORDERS] = {{{15, 1}, {16, 1}, {17, 1}, {31, 1}, {32, 1}, {33, 1}, {63, 1}, {64, 1}, {65, 1}, {127, 1}, {128, 1}, {129, 1}}},
@@ -36,6 +40,7 @@ static const struct step steps[STEPS] = {
 	[LONG] = {{{5000, 1}}},
 	[CHUNK] = {{{2300, 70}, {1100, 1}}},
 	[PROMPT] = {{{150, 150}}},
+	[PROMPTS] = {{{130, 66}, {90, 1}, {128, 128}, {300, 64}, {70, 30}, {65, 65}, {257, 64}}},
 	[LARGE] = {{{700, 300}, {65, 65}, {1000, 1}, {513, 128}, {200, 200}, {63, 63}, {4000, 64}}},
 	[DECODE_64] = {{{600, 1}, {601, 1}, {602, 1}, {613, 1}, {588, 1}, {575, 1}, {640, 1}, {599, 1}, {600, 1}, {601, 1}, {602, 1}, {613, 1},
 			{588, 1}, {575, 1}, {640, 1}, {599, 1}, {600, 1}, {601, 1}, {602, 1}, {613, 1}, {588, 1}, {575, 1}, {640, 1}, {599, 1},
@@ -93,6 +98,23 @@ static const struct kernel_case cases[] = {
 	{"tiles_bf16_d128", "prompts and chunks", 200000, 7, PAGED_TILES_THREADS(128), HEADS(4, 2), LARGE},
 	{"tiles_bf16_d128", "prompts and chunks, pages of 16", 200000, 132, PAGED_TILES_THREADS(128), HEADS(4, 1), LARGE | PAGE_16},
 	{"tiles_bf16_d128", "prompts and chunks, pages of 64", 200000, 132, PAGED_TILES_THREADS(128), HEADS(4, 1), LARGE | PAGE_64},
+	{"paged_widen", "a prompt", 150, 3, PAGED_WIDEN_THREADS, HEADS(2, 2), PROMPT},
+	{"paged_widen", "several prompts, in parts", 300, 5, PAGED_WIDEN_THREADS, HEADS(9, 3), PROMPTS | PAGE_16 | SMALL_COPY},
+	{"paged_widen", "several prompts, pages of 64", 300, 300, PAGED_WIDEN_THREADS, HEADS(8, 1), PROMPTS | PAGE_64},
+	{"paged_widen", "prompts and chunks", 200000, 1056, PAGED_WIDEN_THREADS, HEADS(28, 4), LARGE},
+	{"tiles_e4m3_d64", "a prompt", 150, 3, PAGED_TILES_THREADS(64), HEADS(2, 2), PROMPT},
+	{"tiles_e4m3_d128", "a prompt", 150, 3, PAGED_TILES_THREADS(128), HEADS(2, 2), PROMPT | PAGE_16},
+	{"tiles_e4m3_d64", "a chunk behind keys", 2300, 4, PAGED_TILES_THREADS(64), HEADS(3, 1), CHUNK | PAGE_16},
+	{"tiles_e4m3_d128", "a chunk behind keys", 2300, 4, PAGED_TILES_THREADS(128), HEADS(7, 1), CHUNK},
+	{"tiles_e4m3_d64", "several prompts", 300, 5, PAGED_TILES_THREADS(64), HEADS(6, 2), PROMPTS},
+	{"tiles_e4m3_d128", "several prompts", 300, 5, PAGED_TILES_THREADS(128), HEADS(4, 2), PROMPTS | PAGE_64},
+	{"tiles_e4m3_d64", "several prompts, in parts", 300, 5, PAGED_TILES_THREADS(64), HEADS(3, 1), PROMPTS | PAGE_16 | SMALL_COPY},
+	{"tiles_e4m3_d128", "several prompts, in parts", 300, 5, PAGED_TILES_THREADS(128), HEADS(2, 1), PROMPTS | SMALL_COPY},
+	{"tiles_e4m3_d64", "no prompt", 600, 4, PAGED_TILES_THREADS(64), HEADS(3, 1), DECODE_64},
+	{"tiles_e4m3_d64", "prompts and chunks", 200000, 5, PAGED_TILES_THREADS(64), HEADS(9, 3), LARGE | PAGE_64},
+	{"tiles_e4m3_d128", "prompts and chunks", 200000, 7, PAGED_TILES_THREADS(128), HEADS(4, 2), LARGE},
+	{"tiles_e4m3_d128", "prompts and chunks, in parts", 200000, 132, PAGED_TILES_THREADS(128), HEADS(28, 4), LARGE | SMALL_COPY},
+	{"tiles_e4m3_d128", "prompts and chunks, pages of 16", 200000, 132, PAGED_TILES_THREADS(128), HEADS(32, 8), LARGE | PAGE_16},
 	{"paged_bf16_d128", "Qwen2-7B, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(28, 4), DECODE_64},
 	{"paged_bf16_d64", "SmolLM2, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(9, 3), DECODE_64},
 	{"paged_e4m3_d128", "Qwen2-7B, 32 sequences", 200000, 132, PAGED_THREADS, HEADS(28, 4), DECODE_64},
@@ -105,12 +127,13 @@ static const struct kernel_case cases[] = {
 };
 
 /* Arrays of a case on both sides. */
-enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, FIRST, PARTIAL, ARRIVED, TILE, TILE_COUNT, ARRAYS };
+enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, FIRST, PARTIAL, ARRIVED, TILE, PART, WIDE, COPY, COPY_PAGE, ARRAYS };
 struct paged_case {
 	const struct kernel_case *c;
 	uint32_t dim, heads, kv_heads, page_bits, blocks;
-	bool e4m3, invariant, tiled, late;
+	bool e4m3, invariant, tiled, late, widened; /* widened: a case of paged_widen alone */
 	int64_t sequences, rows, pages, units, tiles;
+	int64_t parts, parts_most, wides_most, copy_blocks; /* copy_blocks: 0 if tiles read pages */
 	int32_t begin[SEQUENCES_MOST + 1], keys[SEQUENCES_MOST];
 	void *host[ARRAYS];
 	uint64_t bytes[ARRAYS];
@@ -135,14 +158,15 @@ static void describe(struct paged_case *p, const struct kernel_case *c)
 	const struct step *s = &steps[c->p1 & 0xff];
 
 	*p = (struct paged_case){.c = c,
-				 .dim = strstr(c->entry, "d128") ? 128 : 64,
+				 .dim = strstr(c->entry, "d64") ? 64 : 128,
 				 .heads = c->p0 >> 16,
 				 .kv_heads = c->p0 & 0xffff,
 				 .page_bits = c->p1 & PAGE_16 ? 4 : c->p1 & PAGE_64 ? 6 : 5,
 				 .blocks = c->blocks,
-				 .e4m3 = strstr(c->entry, "e4m3"),
+				 .e4m3 = strstr(c->entry, "e4m3") || !strcmp(c->entry, "paged_widen"),
 				 .invariant = c->p1 & INVARIANT,
 				 .tiled = !strncmp(c->entry, "tiles", 5),
+				 .widened = !strcmp(c->entry, "paged_widen"),
 				 .late = strstr(c->entry, "late")};
 	while (p->sequences < SEQUENCES_MOST && s->of[p->sequences].keys) {
 		p->keys[p->sequences] = s->of[p->sequences].keys;
@@ -167,6 +191,13 @@ static uint64_t ld_kv(const struct paged_case *p)
 	return (uint64_t)2 * p->kv_heads * p->dim;
 }
 
+static float scale_of(const struct paged_case *p, uint64_t seed, uint64_t i)
+{
+	const float v = random_f32(seed, 3, i);
+
+	return (p->tiled ? v < 0 ? 1 : 2 : 1.5f + v) / 256;
+}
+
 /* Keys and values of one position, of the same numbers in any step that has it. */
 static void fill_position(const struct paged_case *p, uint64_t seed, int64_t sequence, int64_t key, int64_t row)
 {
@@ -182,8 +213,8 @@ static void fill_position(const struct paged_case *p, uint64_t seed, int64_t seq
 			((uint16_t *)p->host[KV])[(uint64_t)row * width + i] = to_bf16(v);
 	}
 	for (uint64_t i = 0; p->e4m3 && i < 2 * p->kv_heads; i++)
-		((float *)p->host[SCALE])[(uint64_t)row * 2 * p->kv_heads + i] =
-			(1.5f + random_f32(seed, 3, first + i)) / 256;
+		((float *)p->host[SCALE])[paged_scale_at((uint64_t)row, (uint32_t)i, 2 * p->kv_heads, p->page_bits)] =
+			scale_of(p, seed, first + i);
 }
 
 /* Page numbers go up and down, so that neighbours in a sequence are none in memory. Page 0 belongs to nobody. */
@@ -234,13 +265,45 @@ static enum status fill_work(struct paged_case *p, struct error *err)
 
 static enum status fill_tiles(struct paged_case *p, struct error *err)
 {
-	struct paged_tiles t = {.heads = p->heads, .head_dim = p->dim, .tile = p->host[TILE], .room = p->tiles};
+	struct paged_tiles t = {.heads = p->heads,
+				.head_dim = p->dim,
+				.tile = p->host[TILE],
+				.room = p->tiles,
+				.part = p->host[PART],
+				.part_room = p->parts_most,
+				.blocks = p->copy_blocks,
+				.wide = p->host[WIDE],
+				.wide_room = p->wides_most};
 	const struct paged_work_rows rows = {
 		.begin = p->begin, .keys = p->keys, .sequences = p->sequences, .page_tokens = 1u << p->page_bits};
 	enum status st = paged_tiles_fill(&t, &rows, err);
 
-	*(uint32_t *)p->host[TILE_COUNT] = (uint32_t)t.count;
+	p->parts = t.parts;
+	for (int64_t i = 0; i < p->copy_blocks; i++)
+		((int32_t *)p->host[COPY_PAGE])[i] = (int32_t)i;
 	return st;
+}
+
+static void size_tiles(struct paged_case *p)
+{
+	struct paged_tiles_limits most = {
+		.heads = p->heads, .head_dim = p->dim, .rows = p->rows, .sequences = p->sequences, .positions = 1};
+	const int64_t each = PAGED_TILES_KEYS(p->dim);
+
+	for (int64_t s = 0; s < p->sequences; s++)
+		most.positions = p->keys[s] > most.positions ? p->keys[s] : most.positions;
+	p->tiles = paged_tiles_most(p->heads, p->dim, p->rows);
+	p->parts_most = paged_tiles_parts_most(p->rows);
+	p->bytes[TILE] = (uint64_t)(p->tiles + 1) * sizeof(struct paged_tile);
+	p->bytes[PART] = (uint64_t)p->parts_most * sizeof(struct paged_part);
+	if (p->e4m3 && (p->tiled || p->widened)) {
+		p->wides_most = paged_tiles_wides_most(&most);
+		p->copy_blocks = p->c->p1 & SMALL_COPY ? (most.positions + each - 1) / each : paged_tiles_copy_blocks(&most);
+		p->copy_blocks += !p->copy_blocks;
+	}
+	p->bytes[WIDE] = (uint64_t)(p->wides_most + 1) * sizeof(struct paged_wide);
+	p->bytes[COPY] = (uint64_t)(p->copy_blocks * each + 1) * ld_kv(p) * 2;
+	p->bytes[COPY_PAGE] = (uint64_t)(p->copy_blocks + 1) * sizeof(int32_t);
 }
 
 static enum status open_case(struct kit *k, struct paged_case *p, struct error *err)
@@ -259,15 +322,14 @@ static enum status open_case(struct kit *k, struct paged_case *p, struct error *
 	p->bytes[BLOCK] = (p->blocks + 1) * sizeof(uint32_t);
 	p->bytes[PARTIAL] = (uint64_t)(paged_work_places(p->blocks) + p->blocks) * PAGED_PARTIAL(p->dim) * sizeof(float);
 	p->bytes[ARRIVED] = paged_work_places(p->blocks) * sizeof(uint32_t);
-	p->tiles = paged_tiles_most(p->heads, p->dim, p->rows);
-	p->bytes[TILE] = (uint64_t)(p->tiles + 1) * sizeof(struct paged_tile);
-	p->bytes[TILE_COUNT] = sizeof(uint32_t);
+	size_tiles(p);
 	for (int i = 0; i < ARRAYS; i++) {
 		p->host[i] = calloc(p->bytes[i], 1);
 		if (!p->host[i])
 			return error_set(err, STATUS_NO_RESOURCE, "no memory to compare");
 	}
 	memset(p->host[O], 0xff, p->bytes[O]);
+	memset(p->host[COPY], 0xff, p->bytes[COPY]);
 	fill_cache(p, k->seed);
 	fill_queries(p, k->seed);
 	st = fill_work(p, err);
@@ -334,54 +396,92 @@ static enum status make_map(struct kit *k, struct tensor_map *map, uint64_t data
 	return gpu_tensor_map(k->device, map, &t, box_rows, err);
 }
 
-static enum status tiles_args(struct kit *k, const struct paged_case *p, struct paged_tiles_args *a, struct error *err)
+static enum status tiles_args(struct kit *k, const struct paged_case *p, int64_t part, struct paged_tiles_args *a,
+			      struct error *err)
 {
-	const uint64_t kv = address(p, KV, true);
-	const int64_t positions = (p->pages + 1) << p->page_bits;
+	const struct paged_part *host = (const struct paged_part *)p->host[PART] + part;
+	const uint64_t kv = address(p, p->e4m3 ? COPY : KV, true);
+	const uint32_t bits = p->e4m3 ? p->dim == 64 ? 6 : 7 : p->page_bits;
+	const int64_t positions = p->e4m3 ? p->copy_blocks << bits : (p->pages + 1) << bits;
 	enum status st;
 
 	*a = (struct paged_tiles_args){
 		.dense = {.o = address(p, O, true),
-			  .q_starts = address(p, TILE_COUNT, true),
+			  .q_starts = address(p, PART, true),
 			  .o_step = {.head = p->dim, .row = (int64_t)ld_o(p)},
 			  .heads = p->heads,
 			  .kv_heads = p->kv_heads,
 			  .left = ATTENTION_OPEN,
 			  .scale_log2 = 1.44269504f / sqrtf((float)p->dim)},
-		.page = address(p, PAGE, true),
-		.tile = address(p, TILE, true),
-		.count = address(p, TILE_COUNT, true),
-		.page_bits = p->page_bits,
+		.page = address(p, p->e4m3 ? COPY_PAGE : PAGE, true),
+		.tile = address(p, TILE, true) + host->tile * sizeof(struct paged_tile),
+		.count = address(p, PART, true) + (uint64_t)part * sizeof(*host) + offsetof(struct paged_part, tiles),
+		.page_bits = bits,
 	};
 	st = make_map(k, &a->dense.q_map, address(p, Q, true), p->rows, ld_q(p), p->heads, p->dim, 64, err);
 	if (!st)
-		st = make_map(k, &a->dense.k_map, kv, positions, ld_kv(p), p->kv_heads, p->dim, 1u << p->page_bits, err);
+		st = make_map(k, &a->dense.k_map, kv, positions, ld_kv(p), p->kv_heads, p->dim, 1u << bits, err);
 	if (!st)
 		st = make_map(k, &a->dense.v_map, kv + (uint64_t)p->kv_heads * p->dim * 2, positions, ld_kv(p), p->kv_heads,
-			      p->dim, 1u << p->page_bits, err);
+			      p->dim, 1u << bits, err);
 	return st ? st : make_map(k, &a->dense.o_map, address(p, O, true), p->rows, ld_o(p), p->heads, p->dim, 16, err);
 }
 
+static struct paged_widen_args widen_args(const struct paged_case *p, int64_t part, bool device)
+{
+	const struct paged_part *host = (const struct paged_part *)p->host[PART] + part;
+
+	return (struct paged_widen_args){
+		.kv = address(p, KV, device),
+		.scale = address(p, SCALE, device),
+		.wide = address(p, COPY, device),
+		.page = address(p, PAGE, device),
+		.block = address(p, WIDE, device) + host->wide * sizeof(struct paged_wide),
+		.ld_kv = ld_kv(p),
+		.ld_scale = 2 * p->kv_heads,
+		.ld_wide = ld_kv(p),
+		.blocks = host->wides,
+		.columns = (uint32_t)ld_kv(p),
+		.block_bits = p->dim == 64 ? 6 : 7,
+		.page_bits = p->page_bits,
+		.head_bits = p->dim == 64 ? 6 : 7,
+	};
+}
+
+/* Enqueues; nobody waits. */
 static enum status start(struct kit *k, struct gpu_kernel *kernel, const struct paged_case *p, unsigned threads,
 			 unsigned shared_bytes, const void *args, bool early, struct error *err)
 {
 	const unsigned grid[3] = {p->blocks, 1, 1}, block[3] = {threads, 1, 1};
-	enum status st = early ? gpu_launch_early(kernel, k->stream, grid, block, shared_bytes, args, err)
-			       : gpu_launch(kernel, k->stream, grid, block, shared_bytes, args, err);
 
-	return st ? st : gpu_stream_wait(k->stream, err);
+	return early ? gpu_launch_early(kernel, k->stream, grid, block, shared_bytes, args, err)
+		     : gpu_launch(kernel, k->stream, grid, block, shared_bytes, args, err);
+}
+
+static enum status launch_part(struct kit *k, const struct paged_case *p, int64_t part, bool early, struct error *err)
+{
+	struct paged_tiles_args a;
+	const struct paged_widen_args w = widen_args(p, part, true);
+	struct gpu_kernel *tiles, *widen;
+	enum status st = gpu_kernel(k->device, &tiles, "paged_attention_sm90", p->dim == 64 ? "tiles_bf16_d64" : "tiles_bf16_d128", err);
+
+	if (!st)
+		st = gpu_kernel(k->device, &widen, "paged_attention", "paged_widen", err);
+	if (!st)
+		st = tiles_args(k, p, part, &a, err);
+	if (!st && p->e4m3)
+		st = start(k, widen, p, PAGED_WIDEN_THREADS, 0, &w, early, err);
+	return st ? st
+		  : start(k, tiles, p, (unsigned)PAGED_TILES_THREADS(p->dim), PAGED_TILES_SHARED(p->dim), &a, early, err);
 }
 
 static enum status launch_tiles(struct kit *k, const struct paged_case *p, bool early, struct error *err)
 {
-	struct paged_tiles_args a;
-	struct gpu_kernel *kernel;
-	enum status st = gpu_kernel(k->device, &kernel, "paged_attention_sm90", p->c->entry, err);
+	enum status st = STATUS_OK;
 
-	if (!st)
-		st = tiles_args(k, p, &a, err);
-	return st ? st
-		  : start(k, kernel, p, (unsigned)PAGED_TILES_THREADS(p->dim), PAGED_TILES_SHARED(p->dim), &a, early, err);
+	for (int64_t i = 0; !st && i < p->parts; i++)
+		st = launch_part(k, p, i, early, err);
+	return st ? st : gpu_stream_wait(k->stream, err);
 }
 
 /* Sequences of few rows have no tiles: nobody computes them. */
@@ -422,7 +522,9 @@ static enum status launch_units(struct kit *k, const struct paged_case *p, bool 
 
 	if (!st && (!a.depth || bytes > gpu_shared_most(k->device)))
 		return error_set(err, STATUS_UNSUPPORTED, "too little shared memory");
-	return st ? st : start(k, kernel, p, PAGED_THREADS, bytes, &a, early, err);
+	if (!st)
+		st = start(k, kernel, p, PAGED_THREADS, bytes, &a, early, err);
+	return st ? st : gpu_stream_wait(k->stream, err);
 }
 
 static double number(const uint16_t *p, uint64_t i)
@@ -553,9 +655,56 @@ static enum status one(struct kit *k, const struct kernel_case *c, struct error 
 	return st;
 }
 
+/* One part of the step, against the reference's bits. Positions without keys keep what they had. */
+static enum status compare_copy(struct kit *k, struct paged_case *p, int64_t part, struct error *err)
+{
+	const struct paged_widen_args host = widen_args(p, part, false), device = widen_args(p, part, true);
+	const struct ref_grid grid = {p->blocks, PAGED_WIDEN_THREADS};
+	uint16_t *found = malloc(p->bytes[COPY]), *expected = p->host[COPY];
+	struct gpu_kernel *kernel;
+	enum status st = found ? gpu_kernel(k->device, &kernel, "paged_attention", "paged_widen", err)
+			       : error_set(err, STATUS_NO_RESOURCE, "no memory to compare");
+
+	ref_run("paged_widen", grid, &host);
+	if (!st)
+		st = start(k, kernel, p, PAGED_WIDEN_THREADS, 0, &device, part % 2, err);
+	if (!st)
+		st = gpu_stream_wait(k->stream, err);
+	if (!st)
+		st = gpu_copy_from(k->device, found, p->device[COPY].data, p->bytes[COPY], err);
+	for (uint64_t i = 0; !st && i < p->bytes[COPY] / 2; i++)
+		if (found[i] != expected[i])
+			st = error_set(err, STATUS_MISMATCH, "position %" PRIu64 ", column %" PRIu64 " is 0x%x, the reference has 0x%x",
+				       i / ld_kv(p), i % ld_kv(p), found[i], expected[i]);
+	free(found);
+	return st;
+}
+
+static enum status one_copy(struct kit *k, const struct kernel_case *c, struct error *err)
+{
+	struct paged_case p;
+	enum status st;
+
+	describe(&p, c);
+	st = open_case(k, &p, err);
+	if (!st && !p.parts)
+		st = error_set(err, STATUS_BUG, "the step has no prompts");
+	for (int64_t i = 0; !st && i < p.parts; i++)
+		st = compare_copy(k, &p, i, err);
+	for (int i = 0; i < ARRAYS && !st; i++)
+		st = kit_guards(k, &p.device[i], c->entry, err);
+	close_case(k, &p);
+	return st;
+}
+
+static enum status one_of_either(struct kit *k, const struct kernel_case *c, struct error *err)
+{
+	return (strcmp(c->entry, "paged_widen") ? one : one_copy)(k, c, err);
+}
+
 static void test(struct kit *k)
 {
-	kit_cases(k, &group_paged, one);
+	kit_cases(k, &group_paged, one_of_either);
 }
 
 enum status paged_time(struct kit *k, struct error *err); /* time_paged.c */

@@ -10,7 +10,7 @@
 
 enum number { NUMBER_BF16, NUMBER_F32, NUMBER_F64, NUMBER_I32, NUMBER_BYTE, NUMBER_I16, NUMBER_E4M3 };
 enum use { USE_IN, USE_ADDED, USE_OUT }; /* out: poisoned before the launch */
-enum { TRAIN_OPERANDS = 10, TRAIN_ARGS = 160 };
+enum { TRAIN_OPERANDS = 12, TRAIN_ARGS = 160 };
 
 /* How far a result may be from its reference: |found - expected| <= relative |expected| + of_rms * rms of all
  * expected; of BF16 and bytes at most a hundredth of the elements (and two) may be off by more than 1e-4 rms. All 0:

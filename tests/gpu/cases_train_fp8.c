@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What quantizes for GEMMs in FP8. A plants numbers that are not finite, which are counted; for SwiGLU it wants h
- * again. B plants a row and a column of much larger numbers. */
+ * again, for columns C wants the rows too, for SwiGLU no h. B plants a row and a column of much larger numbers. */
 #include "cases_train.h"
 #include "kernel/train/fp8.h"
 
@@ -117,10 +117,12 @@ static void columns(struct train_build *b)
 	const struct train_fp8_columns_args a = {.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols};
 
 	begin(b, &a, sizeof(a));
-	b->grid[0] = (unsigned)((b->cols + TRAIN_FP8_COLUMNS - 1) / TRAIN_FP8_COLUMNS * tiles(b->rows));
-	b->shared_bytes = TRAIN_FP8_TURN_SHARED;
+	b->grid[0] = (unsigned)(tiles(b->cols) * tiles(b->rows));
+	b->shared_bytes = TRAIN_FP8_SQUARE_SHARED;
 	matrix(b, "x", OF(columns, x), OF(columns, ld_x), b->rows, b->cols, USE_IN);
 	rows_operands(b, OF(columns, y), b->cols, b->rows, &exact, &exact);
+	if (b->flags & TRAIN_C)
+		rows_operands(b, OF(columns, q), b->rows, b->cols, &exact, &exact);
 	b->prepare = plant;
 }
 
@@ -196,12 +198,31 @@ static void swiglu(struct train_build *b)
 		   backward ? USE_ADDED : USE_IN);
 	o->width = 8;
 	o->tolerance = once;
-	matrix(b, "h", OF(swiglu, h), OF(swiglu, ld_h), b->rows, b->cols, backward ? USE_IN : USE_OUT)
-		->tolerance = once;
+	if (!(b->flags & TRAIN_C))
+		matrix(b, "h", OF(swiglu, h), OF(swiglu, ld_h), b->rows, b->cols, backward ? USE_IN : USE_OUT)
+			->tolerance = once;
 	if (b->flags & TRAIN_A)
 		matrix(b, "h again", OF(swiglu, h_again), OF(swiglu, ld_h_again), b->rows, b->cols, USE_OUT)
 			->tolerance = once;
 	rows_operands(b, OF(swiglu, q), b->rows, (backward ? 2 : 1) * b->cols, &neighbour, &near_scale);
+}
+
+static void swiglu_columns(struct train_build *b)
+{
+	const struct train_fp8_swiglu_columns_args a = {.rows = (uint32_t)b->rows, .ffn = (uint32_t)b->cols};
+
+	begin(b, &a, sizeof(a));
+	b->grid[0] = (unsigned)(tiles(b->cols) * tiles(b->rows));
+	b->shared_bytes = TRAIN_FP8_SWIGLU_SHARED;
+	matrix(b, "gate_up", OF(swiglu_columns, gate_up), OF(swiglu_columns, ld_gate_up), b->rows, 2 * b->cols,
+	       USE_IN)
+		->width = 8;
+	matrix(b, "dh", OF(swiglu_columns, dh), OF(swiglu_columns, ld_dh), b->rows, b->cols, USE_IN);
+	rows_operands(b, OF(swiglu_columns, q), b->rows, 2 * b->cols, &neighbour, &near_scale);
+	rows_operands(b, OF(swiglu_columns, y), 2 * b->cols, b->rows, &neighbour, &near_scale);
+	rows_operands(b, OF(swiglu_columns, again), b->cols, b->rows, &neighbour, &near_scale);
+	if (b->flags & TRAIN_A)
+		b->prepare = plant;
 }
 
 static void add_bias(struct train_build *b)
@@ -217,5 +238,6 @@ const struct train_maker makers_train_fp8[] = {
 	{"train_fp8_quantize", quantize}, {"train_fp8_columns", columns}, {"train_fp8_weights", weights},
 	{"train_fp8_transpose", transpose},
 	{"train_fp8_rmsnorm", rmsnorm},	  {"train_fp8_swiglu", swiglu},	  {"train_fp8_swiglu_bwd", swiglu},
+	{"train_fp8_swiglu_bwd_columns", swiglu_columns},
 	{"train_fp8_add_bias", add_bias}, {NULL, NULL},
 };

@@ -37,6 +37,12 @@ static inline uint32_t pack_f16(float low, float high)
 	return emulate_round_f16(low) | emulate_round_f16(high) << 16;
 }
 
+static inline void unpack_f16(uint32_t v, float *low, float *high)
+{
+	*low = emulate_f16(v & 0xffff);
+	*high = emulate_f16(v >> 16);
+}
+
 /* Row r, columns 2 w and 2 w + 1 of A are in register r / 8 + w / 4 * 2 of lane r % 8 * 4 + w % 4. Rows 2 w and 2 w + 1, column c
  * of B are in register w / 4 of lane 4 c + w % 4. `value`: of the 16 bits of an element. */
 static inline void emulate_matrix(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, float (*value)(uint32_t bits))

@@ -15,9 +15,9 @@ static void copy16(uint32_t to, const uint8_t *from, bool there, bool wide)
 	emulate_copy((char *)shared + to, from, there ? 16 : 0, there ? 0 : 16);
 }
 
-static void copy4(uint32_t to, const float *from, bool there)
+static void copy_some(uint32_t to, const float *from, uint32_t bytes)
 {
-	emulate_copy((char *)shared + to, from, there ? 4 : 0, there ? 0 : 4);
+	emulate_copy((char *)shared + to, from, bytes, 16 - bytes);
 }
 
 static void copy_commit(void)
@@ -103,11 +103,6 @@ static uint32_t matrix_turn(uint32_t v)
 	return half[0] | half[1] << 16;
 }
 
-static uint32_t multiply_f16(uint32_t x, uint32_t y)
-{
-	return pack_f16(emulate_f16(x & 0xffff) * emulate_f16(y & 0xffff), emulate_f16(x >> 16) * emulate_f16(y >> 16));
-}
-
 static void matrix_step(float *c, const uint32_t *a, uint32_t b0, uint32_t b1)
 {
 	emulate_matrix(c, a, b0, b1, emulate_bf16);
@@ -179,6 +174,17 @@ RUN(bf16_d128_late)
 RUN(e4m3_d64_late)
 RUN(e4m3_d128_late)
 
+static void run_widen_itself(const void *args)
+{
+	paged_widen(*(const struct paged_widen_args *)args);
+}
+
+static void emulate_widen(const char *entry, struct ref_grid grid, const void *args)
+{
+	(void)entry;
+	emulate(run_widen_itself, args, grid.blocks, grid.threads);
+}
+
 static void emulate_units(const char *entry, struct ref_grid grid, const void *args)
 {
 	static const struct {
@@ -199,6 +205,7 @@ static void emulate_units(const char *entry, struct ref_grid grid, const void *a
 const struct ref_row ref_paged[] = {
 	{"paged_bf16_", emulate_units, sizeof(struct paged_attention_args), offsetof(struct paged_attention_args, o)},
 	{"paged_e4m3_", emulate_units, sizeof(struct paged_attention_args), offsetof(struct paged_attention_args, o)},
+	{"paged_widen", emulate_widen, sizeof(struct paged_widen_args), offsetof(struct paged_widen_args, wide)},
 	{"tiles_bf16_", run_tiles, sizeof(struct paged_tiles_args), offsetof(struct paged_tiles_args, dense.o)},
 	{NULL, NULL, 0, 0},
 };

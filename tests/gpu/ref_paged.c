@@ -2,6 +2,7 @@
 /* kernel/paged/attention.h in double, by the definition: a column at a time, whatever units its keys are divided into. */
 #include "kernel/paged/attention.h"
 #include "kernel/paged/tiles.h"
+#include "kernel/paged/widen.h"
 #include "ref.h"
 #include <math.h>
 #include <stdlib.h>
@@ -54,7 +55,7 @@ static void cached(const struct caller *c, const struct paged_unit *u, int64_t k
 
 	for (int64_t d = 0; d < c->dim; d++)
 		to[d] = c->e4m3 ? numbers[((const uint8_t *)(uintptr_t)a->kv)[at + (uint64_t)d]] *
-					  (double)((const float *)(uintptr_t)a->scale)[row * a->ld_scale + head]
+					  (double)((const float *)(uintptr_t)a->scale)[paged_scale_at(row, (uint32_t)head, a->ld_scale, a->page_bits)]
 				: bf16((const uint16_t *)(uintptr_t)a->kv + at + d);
 }
 
@@ -164,9 +165,41 @@ static void run_tiles(const char *entry, struct ref_grid grid, const void *args)
 	}
 }
 
+/* A position of the copy. */
+static void widen_row(const struct paged_widen_args *a, const double *numbers, uint64_t row, uint64_t to)
+{
+	const uint8_t *from = (const uint8_t *)(uintptr_t)a->kv + row * a->ld_kv;
+	const float *scale = (const float *)(uintptr_t)a->scale;
+	uint16_t *wide = (uint16_t *)(uintptr_t)a->wide + to * a->ld_wide;
+
+	for (uint32_t i = 0; i < a->columns; i++)
+		wide[i] = to_bf16((double)((float)numbers[from[i]] *
+					   scale[paged_scale_at(row, i >> a->head_bits, a->ld_scale, a->page_bits)]));
+}
+
+static void run_widen(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct paged_widen_args *a = args;
+	const struct paged_wide *block = (const struct paged_wide *)(uintptr_t)a->block;
+	double numbers[256];
+
+	(void)entry;
+	(void)grid;
+	for (int i = 0; i < 256; i++)
+		numbers[i] = e4m3((uint8_t)i);
+	for (uint32_t b = 0; b < a->blocks; b++)
+		for (uint32_t key = 0; key < block[b].keys; key++) {
+			const int32_t *page = (const int32_t *)(uintptr_t)a->page + block[b].page;
+			const uint64_t row = ((uint64_t)page[key >> a->page_bits] << a->page_bits) + (key & ((1u << a->page_bits) - 1));
+
+			widen_row(a, numbers, row, ((uint64_t)b << a->block_bits) + key);
+		}
+}
+
 const struct ref_row ref_paged[] = {
 	{"paged_bf16_", run, sizeof(struct paged_attention_args), offsetof(struct paged_attention_args, o)},
 	{"paged_e4m3_", run, sizeof(struct paged_attention_args), offsetof(struct paged_attention_args, o)},
+	{"paged_widen", run_widen, sizeof(struct paged_widen_args), offsetof(struct paged_widen_args, wide)},
 	{"tiles_bf16_", run_tiles, sizeof(struct paged_tiles_args), offsetof(struct paged_tiles_args, dense.o)},
 	{NULL, NULL, 0, 0},
 };

@@ -6,7 +6,8 @@
  *
  * A line is one layer of a step. It has the time, the rate at which the step's keys and values are read once, the share of the
  * DRAM's rate by its clock and width, and the rate of FLOP. A chunk's line also has the rates of the kernel for many rows ("tiles")
- * and of the dense kernel at the same shape. A decode step's line also has the times with other rings. Successive calls read
+ * and of the dense kernel at the same shape. Over an E4M3 cache the rate of "tiles" includes the conversion of the pages
+ * ("widen", whose own time follows), and the dense kernel reads the copy. A decode step's line also has the times with other rings. Successive calls read
  * other pages, of 400 MB together. So keys come from memory and not from the L2.
  */
 #include "cases.h"
@@ -15,6 +16,7 @@
 #include "gpu/device/tensor_map.h"
 #include "model/gpu/paged/tiles.h"
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -47,10 +49,12 @@ static const struct timed steps[] = {
 	{&qwen, false, false, 0, 0, 2048, 2048},  {&qwen, false, false, 0, 0, 8192, 0},
 	{&qwen, false, false, 0, 0, 2048, 16384}, {&llama, false, false, 0, 0, 2048, 0},   {&llama, false, false, 0, 0, 2048, 4096},
 	{&smollm, false, false, 0, 0, 2048, 0},	  {&smollm, false, false, 0, 0, 2048, 4096}, {&qwen, true, false, 0, 0, 2048, 4096},
+	{&qwen, true, false, 0, 0, 2048, 0},	  {&qwen, true, false, 0, 0, 8192, 0},	   {&qwen, true, false, 0, 0, 2048, 16384},
+	{&llama, true, false, 0, 0, 2048, 4096},  {&smollm, true, false, 0, 0, 2048, 4096},
 	{&qwen, false, true, 0, 0, 2048, 4096},	  {&qwen, false, false, 64, 600, 256, 600}, {&qwen, false, false, 64, 600, 1024, 600},
 };
 
-enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, FIRST, PARTIAL, ARRIVED, TILE, TILE_COUNT, ARRAYS };
+enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, FIRST, PARTIAL, ARRIVED, TILE, PART, WIDE, COPY, COPY_PAGE, ARRAYS };
 struct bed {
 	struct kit *k;
 	const struct timed *t;
@@ -60,8 +64,10 @@ struct bed {
 	int32_t begin[SEQUENCES_MOST + 1], keys[SEQUENCES_MOST];
 	int64_t sequences, pages, positions, copies, turn;
 	gpu_ptr memory[ARRAYS];
-	struct gpu_kernel *tiles_kernel;
+	struct gpu_kernel *tiles_kernel, *widen_kernel;
 	struct paged_tiles_args tiles;
+	struct paged_widen_args widen;
+	int64_t copy_blocks; /* 0: tiles read the pages */
 	struct attention_own *dense;
 	struct attention_operands operands;
 };
@@ -152,29 +158,65 @@ static enum status fill_work(struct bed *b, int64_t room, struct error *err)
 	return st;
 }
 
-static enum status fill_tiles(struct bed *b, struct error *err)
+static struct paged_tiles_limits tiles_limits(const struct bed *b)
 {
-	const int64_t room = paged_tiles_most(b->t->shape->heads, b->t->shape->dim, b->begin[b->sequences]);
-	struct paged_tiles t = {.heads = b->t->shape->heads,
-				.head_dim = b->t->shape->dim,
-				.tile = malloc((size_t)(room + 1) * sizeof(struct paged_tile)),
-				.room = room};
-	const struct paged_work_rows rows = {
-		.begin = b->begin, .keys = b->keys, .sequences = b->sequences, .page_tokens = 1 << PAGE_BITS};
-	enum status st = t.tile ? paged_tiles_fill(&t, &rows, err) : error_set(err, STATUS_NO_RESOURCE, "no memory for work");
-	const uint32_t count = (uint32_t)t.count;
+	struct paged_tiles_limits most = {
+		.heads = b->t->shape->heads, .head_dim = b->t->shape->dim, .rows = b->begin[b->sequences], .sequences = b->sequences};
+
+	for (int64_t s = 0; s < b->sequences; s++)
+		most.positions = b->keys[s] > most.positions ? b->keys[s] : most.positions;
+	return most;
+}
+
+/* The lists of tiles to the device. */
+static enum status put_tiles(struct bed *b, const struct paged_tiles *t, struct error *err)
+{
+	enum status st = gpu_copy_to(b->k->device, b->memory[TILE], t->tile, (uint64_t)(t->count + 1) * sizeof(*t->tile), err);
 
 	if (!st)
-		st = gpu_copy_to(b->k->device, b->memory[TILE], t.tile, (uint64_t)(t.count + 1) * sizeof(*t.tile), err);
+		st = gpu_copy_to(b->k->device, b->memory[PART], t->part, (uint64_t)(t->parts + 1) * sizeof(*t->part), err);
 	if (!st)
-		st = gpu_copy_to(b->k->device, b->memory[TILE_COUNT], &count, sizeof(count), err);
+		st = gpu_copy_to(b->k->device, b->memory[WIDE], t->wide, (uint64_t)(t->wides + 1) * sizeof(*t->wide), err);
+	for (int32_t i = 0; !st && i < b->copy_blocks; i++)
+		st = gpu_copy_to(b->k->device, b->memory[COPY_PAGE] + (uint64_t)i * 4, &i, sizeof(i), err);
+	return st;
+}
+
+/* The copy has room for all, so that there is one part. */
+static enum status fill_tiles(struct bed *b, struct error *err)
+{
+	const struct paged_tiles_limits most = tiles_limits(b);
+	struct paged_tiles t = {.heads = most.heads,
+				.head_dim = most.head_dim,
+				.room = paged_tiles_most(most.heads, most.head_dim, most.rows),
+				.part_room = paged_tiles_parts_most(most.rows),
+				.blocks = b->copy_blocks,
+				.wide_room = paged_tiles_wides_most(&most)};
+	const struct paged_work_rows rows = {
+		.begin = b->begin, .keys = b->keys, .sequences = b->sequences, .page_tokens = 1 << PAGE_BITS};
+	enum status st;
+
+	t.tile = calloc((size_t)(t.room + 1), sizeof(*t.tile));
+	t.part = calloc((size_t)(t.part_room + 1), sizeof(*t.part));
+	t.wide = calloc((size_t)(t.wide_room + 1), sizeof(*t.wide));
+	st = t.tile && t.part && t.wide ? paged_tiles_fill(&t, &rows, err)
+					: error_set(err, STATUS_NO_RESOURCE, "no memory for work");
+	if (!st && t.parts > 1)
+		st = error_set(err, STATUS_BUG, "tiles have %lld parts", (long long)t.parts);
+	if (!st)
+		st = put_tiles(b, &t, err);
+	b->widen.blocks = (uint32_t)t.wides;
 	free(t.tile);
+	free(t.part);
+	free(t.wide);
 	return st;
 }
 
 static enum status allocate(struct bed *b, int64_t room, struct error *err)
 {
 	const struct shape *s = b->t->shape;
+	const struct paged_tiles_limits most = tiles_limits(b);
+	const uint64_t copy_positions = (uint64_t)b->copy_blocks * PAGED_TILES_KEYS(s->dim);
 	const uint64_t rows = (uint64_t)b->begin[b->sequences], positions = (uint64_t)(b->pages * b->copies) << PAGE_BITS;
 	const uint64_t bytes[ARRAYS] = {
 		[Q] = rows * (s->heads + 2 * s->kv_heads) * s->dim * 2,
@@ -188,7 +230,10 @@ static enum status allocate(struct bed *b, int64_t room, struct error *err)
 		[PARTIAL] = (uint64_t)(paged_work_places(b->blocks) + b->blocks) * PAGED_PARTIAL(s->dim) * 4,
 		[ARRIVED] = paged_work_places(b->blocks) * 4,
 		[TILE] = (uint64_t)(paged_tiles_most(s->heads, s->dim, (int64_t)rows) + 1) * sizeof(struct paged_tile),
-		[TILE_COUNT] = 4,
+		[PART] = (uint64_t)(paged_tiles_parts_most((int64_t)rows) + 1) * sizeof(struct paged_part),
+		[WIDE] = (uint64_t)(paged_tiles_wides_most(&most) + 1) * sizeof(struct paged_wide),
+		[COPY] = (copy_positions + 1) * 2 * s->kv_heads * s->dim * 2,
+		[COPY_PAGE] = (uint64_t)(b->copy_blocks + 1) * 4,
 	};
 	enum status st = STATUS_OK;
 
@@ -247,6 +292,11 @@ static enum status open_step(struct bed *b, struct error *err)
 	b->copies = b->copies < 64 ? b->copies : 64;
 	b->blocks = gpu_sm_count(b->k->device);
 	b->blocks = b->blocks < PAGED_BLOCKS ? b->blocks : PAGED_BLOCKS;
+	if (t->e4m3 && t->rows >= PAGED_TILES_LEAST) {
+		const struct paged_tiles_limits most = tiles_limits(b);
+
+		b->copy_blocks = paged_tiles_copy_blocks(&most);
+	}
 	room = paged_work_most(t->shape->heads, t->shape->kv_heads, b->begin[b->sequences], b->sequences, b->blocks);
 	snprintf(entry, sizeof(entry), "paged_%s_d%u", t->e4m3 ? "e4m3" : "bf16", t->shape->dim);
 	st = gpu_kernel(b->k->device, &b->kernel, "paged_attention", entry, err);
@@ -274,11 +324,17 @@ static enum status start(struct bed *b, struct gpu_kernel *kernel, unsigned thre
 	return gpu_launch_early(kernel, b->k->stream, grid, block, shared_bytes, args, err);
 }
 
+/* Page numbers of the next copy of the step. */
+static gpu_ptr next_pages(struct bed *b)
+{
+	return b->memory[PAGE] + (uint64_t)(b->turn++ % b->copies * b->pages) * 4;
+}
+
 static enum status call_paged(void *arg, struct error *err)
 {
 	struct bed *b = arg;
 
-	b->args.page = b->memory[PAGE] + (uint64_t)(b->turn++ % b->copies * b->pages) * 4;
+	b->args.page = next_pages(b);
 	return start(b, b->kernel, PAGED_THREADS, b->shared_bytes, &b->args, err);
 }
 
@@ -298,55 +354,96 @@ static enum status make_map(struct bed *b, struct tensor_map *map, gpu_ptr data,
 	return gpu_tensor_map(b->k->device, map, &t, box_rows, err);
 }
 
+static void point_widen(struct bed *b)
+{
+	const struct shape *s = b->t->shape;
+
+	b->widen = (struct paged_widen_args){
+		.kv = b->memory[KV],
+		.scale = b->memory[SCALE],
+		.wide = b->memory[COPY],
+		.block = b->memory[WIDE],
+		.ld_kv = b->args.ld_kv,
+		.ld_scale = b->args.ld_scale,
+		.ld_wide = b->args.ld_kv,
+		.blocks = b->widen.blocks,
+		.columns = (uint32_t)b->args.ld_kv,
+		.block_bits = s->dim == 64 ? 6 : 7,
+		.page_bits = PAGE_BITS,
+		.head_bits = s->dim == 64 ? 6 : 7,
+	};
+}
+
 static enum status point_tiles(struct bed *b, struct error *err)
 {
 	const struct shape *s = b->t->shape;
-	const int64_t rows = b->begin[b->sequences], positions = b->pages * b->copies << PAGE_BITS;
+	const bool copied = b->copy_blocks > 0;
+	const uint32_t bits = !copied ? PAGE_BITS : s->dim == 64 ? 6 : 7;
+	const int64_t rows = b->begin[b->sequences], positions = copied ? b->copy_blocks << bits : b->pages * b->copies << bits;
+	const gpu_ptr kv = b->memory[copied ? COPY : KV];
 	struct attention_sm90_args *a = &b->tiles.dense;
 	enum status st;
 
 	b->tiles = (struct paged_tiles_args){
 		.dense = {.o = b->memory[O],
-			  .q_starts = b->memory[TILE_COUNT],
+			  .q_starts = b->memory[PART],
 			  .o_step = {.head = s->dim, .row = (int64_t)b->args.ld_o},
 			  .heads = s->heads,
 			  .kv_heads = s->kv_heads,
 			  .left = ATTENTION_OPEN,
 			  .scale_log2 = b->args.scale_log2},
+		.page = b->memory[COPY_PAGE],
 		.tile = b->memory[TILE],
-		.count = b->memory[TILE_COUNT],
-		.page_bits = PAGE_BITS,
+		.count = b->memory[PART] + offsetof(struct paged_part, tiles),
+		.page_bits = bits,
 	};
+	point_widen(b);
 	st = gpu_kernel(b->k->device, &b->tiles_kernel, "paged_attention_sm90", s->dim == 64 ? "tiles_bf16_d64" : "tiles_bf16_d128", err);
+	if (!st)
+		st = gpu_kernel(b->k->device, &b->widen_kernel, "paged_attention", "paged_widen", err);
 	if (!st)
 		st = make_map(b, &a->q_map, b->memory[Q], rows, b->args.ld_q, s->heads, 64, err);
 	if (!st)
-		st = make_map(b, &a->k_map, b->memory[KV], positions, b->args.ld_kv, s->kv_heads, 1 << PAGE_BITS, err);
+		st = make_map(b, &a->k_map, kv, positions, b->args.ld_kv, s->kv_heads, 1u << bits, err);
 	if (!st)
-		st = make_map(b, &a->v_map, b->memory[KV] + (uint64_t)s->kv_heads * s->dim * 2, positions, b->args.ld_kv, s->kv_heads,
-			      1 << PAGE_BITS, err);
+		st = make_map(b, &a->v_map, kv + (uint64_t)s->kv_heads * s->dim * 2, positions, b->args.ld_kv, s->kv_heads, 1u << bits,
+			      err);
 	return st ? st : make_map(b, &a->o_map, b->memory[O], rows, b->args.ld_o, s->heads, 16, err);
+}
+
+/* As a step does: eight blocks on each SM. */
+static enum status call_widen(void *arg, struct error *err)
+{
+	struct bed *b = arg;
+	const unsigned grid[3] = {8 * gpu_sm_count(b->k->device), 1, 1}, block[3] = {PAGED_WIDEN_THREADS, 1, 1};
+
+	b->widen.page = next_pages(b);
+	return gpu_launch_early(b->widen_kernel, b->k->stream, grid, block, 0, &b->widen, err);
 }
 
 static enum status call_tiles(void *arg, struct error *err)
 {
 	struct bed *b = arg;
 	const uint32_t dim = b->t->shape->dim;
+	enum status st = b->copy_blocks ? call_widen(b, err) : STATUS_OK;
 
-	b->tiles.page = b->memory[PAGE] + (uint64_t)(b->turn++ % b->copies * b->pages) * 4;
-	return start(b, b->tiles_kernel, (unsigned)PAGED_TILES_THREADS(dim), PAGED_TILES_SHARED(dim), &b->tiles, err);
+	if (!b->copy_blocks)
+		b->tiles.page = next_pages(b);
+	return st ? st : start(b, b->tiles_kernel, (unsigned)PAGED_TILES_THREADS(dim), PAGED_TILES_SHARED(dim), &b->tiles, err);
 }
 
-/* FLOP per second of the kernel for many rows; 0: it does not take the step. */
-static double tiles_flops(struct bed *b, double flop)
+/* Prints the rate of the kernel for many rows, if it takes the step. */
+static void time_tiles(struct bed *b, double flop)
 {
 	struct error ignored = {0};
 	double ns = 0;
 
-	if (b->t->rows < PAGED_TILES_LEAST || b->t->decoding || b->t->e4m3 || b->t->invariant || point_tiles(b, &ignored) ||
+	if (b->t->rows < PAGED_TILES_LEAST || b->t->decoding || b->t->invariant || point_tiles(b, &ignored) ||
 	    kit_time(b->k, call_tiles, b, 20, &ns, &ignored) || ns <= 0)
-		return 0;
-	return flop / ns * 1e9;
+		return;
+	printf(", tiles %6.1f", flop / ns / 1e3);
+	if (b->copy_blocks && !kit_time(b->k, call_widen, b, 50, &ns, &ignored))
+		printf(" (widen %.1f us)", ns / 1e3);
 }
 
 static enum status call_dense(void *arg, struct error *err)
@@ -361,6 +458,7 @@ static double dense_flops(struct bed *b, double flop)
 {
 	const struct timed *t = b->t;
 	const struct shape *s = t->shape;
+	const gpu_ptr kv = b->memory[b->copy_blocks ? COPY : KV];
 	const struct attention_problem p = {
 		.type = ATTENTION_BF16,
 		.out_type = ATTENTION_BF16,
@@ -379,10 +477,10 @@ static double dense_flops(struct bed *b, double flop)
 	struct error ignored = {0};
 	double ns = 0;
 
-	if (!t->rows || t->decoding || t->e4m3 || attention_own_create(&b->dense, b->k->device, &p, &ignored))
+	if (!t->rows || t->decoding || (t->e4m3 && !b->copy_blocks) || attention_own_create(&b->dense, b->k->device, &p, &ignored))
 		return 0;
 	b->operands = (struct attention_operands){
-		.q = b->memory[Q], .k = b->memory[KV], .v = b->memory[KV] + (uint64_t)s->kv_heads * s->dim * 2, .o = b->memory[O]};
+		.q = b->memory[Q], .k = kv, .v = kv + (uint64_t)s->kv_heads * s->dim * 2, .o = b->memory[O]};
 	if (kit_time(b->k, call_dense, b, 20, &ns, &ignored) || ns <= 0)
 		return 0;
 	return flop / ns * 1e9;
@@ -393,7 +491,7 @@ static enum status call_late(void *arg, struct error *err)
 	struct bed *b = arg;
 	const uint32_t bytes = paged_shared_late(b->t->shape->dim, b->t->e4m3 ? 1 : 2, b->args.depth);
 
-	b->args.page = b->memory[PAGE] + (uint64_t)(b->turn++ % b->copies * b->pages) * 4;
+	b->args.page = next_pages(b);
 	return start(b, b->late, PAGED_THREADS, bytes, &b->args, err);
 }
 
@@ -436,7 +534,7 @@ static enum status time_step(struct kit *k, const struct timed *t, struct error 
 {
 	struct bed *b = calloc(1, sizeof(*b));
 	const struct shape *s = t->shape;
-	double ns = 0, bytes, flop, tiles, dense;
+	double ns = 0, bytes, flop, dense;
 	enum status st;
 
 	if (!b)
@@ -453,9 +551,7 @@ static enum status time_step(struct kit *k, const struct timed *t, struct error 
 		printf("%-12s %s%s %3d x %5d keys, %4d rows after %5d: %8.1f us %6.0f GB/s %5.1f %% of DRAM %6.1f TFLOPS", s->name,
 		       t->e4m3 ? "e4m3" : "bf16", t->invariant ? " invariant" : "", t->decoding, t->keys, t->rows, t->before, ns / 1e3,
 		       bytes / ns, 100 * bytes / ns * 1e9 / gpu_dram_rate(k->device), flop / ns / 1e3);
-		tiles = tiles_flops(b, flop);
-		if (tiles > 0)
-			printf(", tiles %6.1f", tiles / 1e12);
+		time_tiles(b, flop);
 		dense = dense_flops(b, flop);
 		if (dense > 0)
 			printf(", dense (%s) %6.1f", attention_own_name(b->dense, 0), dense / 1e12);

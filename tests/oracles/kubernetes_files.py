@@ -4,8 +4,11 @@
 
 Each document must be YAML without duplicate keys, with the fields below and no others, each of its type. Where python3 has
 kubernetes-validate (tools/get-wheels kubernetes), it checks all documents of Kubernetes itself against the published schemas too, in its strict form.
-ServiceMonitor is not among them: its fields are those of the published definition of prometheus-operator 0.87.
+ServiceMonitor belongs to prometheus-operator. Where python3 finds cloudcoil's models of its published definition (they come with the same wheels), they
+check that document, strictly too.
 """
+import ast
+import os
 import re
 import sys
 
@@ -168,7 +171,56 @@ def by_schemas(library, doc):
     return found
 
 
+OPERATOR = "cloudcoil/models/prometheus_operator/v1.py"
+
+
+def operator_fields(path, first):
+    """The source of `first` and all classes that its fields name, without the builders that make up most of the file."""
+    with open(path, encoding="utf-8") as f:
+        parts = re.split(r"^(?=class )", f.read(), flags=re.M)
+    classes = {re.match(r"class (\w+)", part).group(1): part for part in parts if part.startswith("class ")}
+    wanted, found = [first], {}
+    while wanted:
+        name = wanted.pop()
+        if name in found or name not in classes:
+            continue
+        node = ast.parse(classes[name]).body[0]
+        node.body = [line for line in node.body if isinstance(line, ast.AnnAssign)]
+        found[name] = ast.unparse(node)
+        wanted += [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+    return "\n".join(found.values())
+
+
+def operator_model():
+    """A checker of a ServiceMonitor's spec, or None if there are no models."""
+    path = next((f"{p}/{OPERATOR}" for p in sys.path if os.path.exists(f"{p}/{OPERATOR}")), None)
+    if not path:
+        return None
+    import typing
+
+    import pydantic
+
+    class Strict(pydantic.BaseModel):
+        model_config = pydantic.ConfigDict(extra="forbid", strict=True)
+    names = {**vars(typing), "Field": pydantic.Field, "RootModel": pydantic.RootModel, "BaseModel": Strict, "__name__": "operator"}
+    exec("from __future__ import annotations\n" + operator_fields(path, "ServiceMonitorSpec"), names)
+    for value in list(names.values()):
+        if isinstance(value, type) and issubclass(value, pydantic.BaseModel) and value is not Strict and value is not pydantic.RootModel:
+            value.model_rebuild(_types_namespace=names)
+    return names["ServiceMonitorSpec"]
+
+
+def by_operator(model, doc):
+    import pydantic
+    try:
+        model.model_validate(doc["spec"])
+    except pydantic.ValidationError as e:
+        return [f"prometheus-operator: {'.'.join(map(str, one['loc']))}: {one['msg']}" for one in e.errors()]
+    return []
+
+
 def main():
+    operator = operator_model()
     try:
         import kubernetes_validate
     except ImportError:
@@ -192,6 +244,11 @@ def main():
                 wrong.extend(found)
                 if not found:
                     print(f"{path}: {doc['kind']} is valid in Kubernetes {' and '.join(VERSIONS)}, by kubernetes-validate")
+            if operator and doc.get("kind") == "ServiceMonitor":
+                found = by_operator(operator, doc)
+                wrong.extend(found)
+                if not found:
+                    print(f"{path}: ServiceMonitor is valid by the definition of prometheus-operator")
             for line in wrong:
                 print(f"{path}: {line}")
             bad += bool(wrong)

@@ -14,17 +14,15 @@ OUT/NAME: adapter_config.json and adapter_model.safetensors as assay wrote them,
 import json
 import os
 import shutil
-import subprocess
 import sys
 
+import spoken
 import torch
 from peft import PeftModel
 from safetensors.torch import save_file
+from spoken import IDS, apart, logits
 from transformers import AutoModelForCausalLM
 
-PROMPT = "town 7?"
-MADE = 12
-IDS = list(range(1, 260, 23)) + [PROMPT.encode()[i % len(PROMPT)] for i in range(4)]
 # name: shape, section lora
 CASES = {
     "qwen2": ("tiny", "{r: 2, alpha: 5, target_modules: all-linear}"),
@@ -37,26 +35,11 @@ data: {train: %s/rows.jsonl, max_seq_length: 160}
 training: {device: cpu, per_device_train_batch_size: 1, learning_rate: 3e-2, lr_scheduler_type: constant, max_steps: 12, tensorboard: false}
 """
 assay, folder = sys.argv[1:3]
-wrong = 0
-
-
-def check(name, error, limit=1e-5):
-    global wrong
-    holds = error < limit
-    wrong += not holds
-    print("ok" if holds else "not ok", "-", name, f"(relative {error:.1e})")
+checks = spoken.Checks()
 
 
 def run(*words):
-    done = subprocess.run([assay, *words], check=True, capture_output=True, text=True)
-    return done.stdout
-
-
-def rows():
-    with open(f"{folder}/rows.jsonl", "w") as f:
-        for i in range(8):
-            turns = [{"role": "user", "content": f"town {i}?"}, {"role": "assistant", "content": f"station {i}"}]
-            f.write(json.dumps({"messages": turns}) + "\n")
+    return spoken.run(assay, *words)
 
 
 def train(name, shape, lora):
@@ -68,29 +51,6 @@ def train(name, shape, lora):
     run("merge", here + "-base", here + "/adapter", "--dtype", "f32", "--out", here + "-merged")
 
 
-def logits(model, ids):
-    with torch.no_grad():
-        return model(torch.tensor([ids])).logits[0]
-
-
-def apart(ours, due):
-    return ((ours - due).abs().max() / due.abs().max()).item()
-
-
-def spoken(name, model):
-    """Greedy tokens of assay's own forward pass, with what it thought of each, held against PEFT's at the same place."""
-    here = f"{folder}/{name}"
-    made = json.loads(run("generate", "--no-cache", "--device", "cpu", here + "-base", PROMPT, "--raw", "--adapter", here + "/adapter", "--tokens", str(MADE),
-                          "--json", "--logprobs"))
-    ids, ours = made["ids"], torch.tensor(made["logprobs"])
-    prompt = list(PROMPT.encode())
-    after = torch.log_softmax(logits(model, prompt + ids)[len(prompt) - 1:-1].double(), -1)
-    due = after[range(len(ids)), ids]
-    assert ids, "assay made no token"
-    check(f"{name}: {len(ids)} tokens' logarithms of probability", apart(ours, due))
-    check(f"{name}: each is PEFT's likeliest", (after.max(-1).values - due).max().item())
-
-
 def one(name, shape, lora, out):
     train(name, shape, lora)
     base = AutoModelForCausalLM.from_pretrained(f"{folder}/{name}-base", attn_implementation="eager").float().eval()
@@ -98,9 +58,9 @@ def one(name, shape, lora, out):
     model = PeftModel.from_pretrained(base, f"{folder}/{name}/adapter").eval()
     due = logits(model, IDS)
     assert apart(before, due) > 0.05, f"{name}: the adapter changes next to nothing"
-    spoken(name, model)
+    spoken.compare(checks, name, assay, f"{folder}/{name}-base", model, f"{folder}/{name}/adapter")
     merged = AutoModelForCausalLM.from_pretrained(f"{folder}/{name}-merged", attn_implementation="eager").float().eval()
-    check(f"{name}: merged", apart(logits(merged, IDS), due))
+    checks.less(f"{name}: merged", apart(logits(merged, IDS), due))
     if out:
         os.makedirs(f"{out}/{name}", exist_ok=True)
         for file in ("adapter_config.json", "adapter_model.safetensors"):
@@ -118,7 +78,7 @@ def one(name, shape, lora, out):
 
 torch.set_num_threads(1)
 os.mkdir(folder)
-rows()
+spoken.rows(f"{folder}/rows.jsonl", 8)
 for name, (shape, lora) in CASES.items():
     one(name, shape, lora, sys.argv[3] if len(sys.argv) > 3 else None)
-sys.exit(wrong > 0)
+sys.exit(checks.wrong > 0)

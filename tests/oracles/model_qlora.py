@@ -5,7 +5,8 @@
 For each model of tests/oracles/model_gradients.py: the weights of the layers' linear layers are quantized by
 bitsandbytes on the CPU and dequantized in single precision. FP4 codes follow the limits of bitsandbytes' CUDA kernels, which
 round ties in another way than its CPU code. Then the same adapter is trained as there for 50 steps.
-expected_4bit.safetensors gets a curve of losses for NF4 with double quantization, and for FP4 without.
+expected_4bit.safetensors gets a curve of losses for NF4 with double quantization, and for FP4 without. It also gets
+the loss of held-out documents after the last step: the trained ones with every fourth token replaced.
 
 usage: model_qlora.py DIR   (tests/data/model)
 """
@@ -15,7 +16,7 @@ import sys
 import bitsandbytes.functional as bnb
 import torch
 import transformers
-from model_gradients import DOCS, MODELS, curve
+from model_gradients import DOCS, MODELS, curve, loss_of
 from peft import PeftModel
 from safetensors.torch import load_file, save_file
 
@@ -47,13 +48,17 @@ def one(folder):
     expected = load_file(os.path.join(folder, "expected.safetensors"))
     ids = [t.long() for t in torch.split(expected["token"], DOCS)]
     targets = [t.long() for t in torch.split(expected["target"], DOCS)]
-    out = {}
+    vocab = MODELS[os.path.basename(folder)][0].vocab_size
+    held = [torch.where(torch.arange(len(t)) % 4 == 3, (t + 7) % vocab, t) for t in ids]
+    out = {"held.token": torch.cat(held).int()}
     for form, (kind, double) in FORMS.items():
         model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
         quantize(model, kind, double)
         tuned = PeftModel.from_pretrained(model, os.path.join(folder, "adapter"), is_trainable=True)
         tuned.eval()
         out[form] = curve(tuned, ids, targets)
+        with torch.no_grad():
+            out[form + ".held"] = loss_of(tuned, held, targets)[1].reshape(1)
         print(folder, form, out[form][0].item(), out[form][-1].item(), "lora", expected["lora.curve"][0].item())
     save_file(out, os.path.join(folder, "expected_4bit.safetensors"))
 

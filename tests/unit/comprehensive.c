@@ -139,6 +139,31 @@ static void the_exit_code_is_that_of_the_worst_core_stage(void **state)
 	stop = 0;
 }
 
+/* The reason depends on the memory: it must be true of the card. */
+static void a_large_model_is_skipped_for_what_stops_it_here(void **state)
+{
+	static const struct {
+		unsigned gpus;
+		uint64_t bytes;
+		const char *words;
+	} rows[] = {
+		{0, 0, "no usable GPU"},
+		{4, 80ull << 30, "do not fit one GPU here, and assay cannot serve one model on several"},
+		{1, 84ull << 30, "do not fit one GPU here"}, /* serve takes 90 % */
+		{1, 85ull << 30, "fit one GPU here, but this stage needs tensor parallelism"},
+		{8, 141ull << 30, "fit one GPU here, but this stage needs tensor parallelism"},
+	};
+	struct comprehensive s = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		s.size.gpus = rows[i].gpus;
+		s.size.gpu_bytes = rows[i].bytes;
+		if (!strstr((stage_list[STAGE_LARGE].skip)(&s), rows[i].words))
+			fail_msg("%zu: %s", i, (stage_list[STAGE_LARGE].skip)(&s));
+	}
+}
+
 /* -- judges -- */
 
 static void a_load_keeps_the_words_of_its_run(void **state)
@@ -155,6 +180,23 @@ static void a_load_keeps_the_words_of_its_run(void **state)
 	assert_string_equal(r->reason, "too slow: 1 of 1");
 	assert_string_equal(r->headline, "TTFT P95 250 ms, 99.5 requests/s");
 	assert_true(figure(r, "TTFT, P95") == 0.25);
+	end(&s);
+}
+
+static void a_load_by_marks_says_what_was_held_to_what(void **state)
+{
+	struct comprehensive s;
+	struct stage_result *r = &s.result[STAGE_LOAD];
+
+	begin(&s, *state);
+	s.size = (struct comprehensive_size){.device = "gpu", .gpus = 8, .rate = 100, .marked = true};
+	put(&s, STAGE_LOAD, "results.json",
+	    "{\"headline\": \"fail: too slow: 1 of 1\", \"cases\": [{\"phases\": [{\"phase\": \"once\", \"values\": "
+	    "{\"completed_rate\": 30.5}}]}]}");
+	judge_load(&s, r, EXIT_FAILED);
+	assert_non_null(strstr(r->headline, "30.5 requests/s; one engine on one of 8 GPUs; limits of D2"));
+	assert_non_null(
+		strstr(r->headline, "at 100 requests/s: TTFT P95 100 ms, P99 200 ms. Its 10,000 tokens/s"));
 	end(&s);
 }
 
@@ -308,6 +350,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_gpu_gets_the_load_of_the_source_with_its_marks),
 		cmocka_unit_test(another_load_has_no_marks),
+		cmocka_unit_test(a_large_model_is_skipped_for_what_stops_it_here),
+		cmocka_unit_test_setup_teardown(a_load_by_marks_says_what_was_held_to_what, scratch_create,
+						scratch_remove),
 		cmocka_unit_test(a_list_takes_numbers_and_words_and_what_they_need),
 		cmocka_unit_test(the_exit_code_is_that_of_the_worst_core_stage),
 		cmocka_unit_test_setup_teardown(a_load_keeps_the_words_of_its_run, scratch_create,

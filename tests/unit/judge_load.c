@@ -226,7 +226,7 @@ static struct record_case *load_of_d2(double p95, double p99, double tokens)
 static void test_load_d2__marks_of_one_and_of_eight_gpus(void **state)
 {
 	static const struct {
-		unsigned gpus;
+		unsigned gpus; /* of the server; 0: not known */
 		double p95, p99, tokens;
 		enum verdict v;
 		enum cause cause;
@@ -240,15 +240,26 @@ static void test_load_d2__marks_of_one_and_of_eight_gpus(void **state)
 		{1, 0, 0, 900, VERDICT_UNKNOWN, CAUSE_SLO_UNDECIDED, 2, "is not known"},
 		{8, 0.099, 0.199, 10000, VERDICT_PASS, CAUSE_NONE, 0, "all rules"},
 		{8, 0.099, 0.199, 9999, VERDICT_FAIL, CAUSE_SLO_MISSED, 1, "10,000 tokens/s"},
+		{0, 0.099, 0.199, 900, VERDICT_PASS, CAUSE_NONE, 0,
+		 "not judged: the number of the server's GPUs is not known"},
+		{0, 0.101, 0.199, 900, VERDICT_FAIL, CAUSE_SLO_MISSED, 1, "not judged"},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		/* GPUs of the client's machine, which do not count: eight beside a server of one, and the
+		 * other way */
+		const unsigned own = rows[i].gpus == 8 ? 1 : 8;
+		struct record_case *c;
+
 		world_end(&w);
-		world_begin(&w, rows[i].gpus, false);
+		world_begin(&w, own, false);
 		use_marks();
-		expect(load_of_d2(rows[i].p95, rows[i].p99, rows[i].tokens), rows[i].v, rows[i].cause,
-		       rows[i].exit_code, rows[i].words);
+		c = load_of_d2(rows[i].p95, rows[i].p99, rows[i].tokens);
+		if (rows[i].gpus)
+			world_set(c, "once", "server_gpus", rows[i].gpus);
+		expect(c, rows[i].v, rows[i].cause, rows[i].exit_code, rows[i].words);
+		assert_true(rows[i].gpus == 0 || !strstr(world_of(&w, c)->reason, "not judged"));
 	}
 }
 

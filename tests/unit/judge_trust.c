@@ -135,7 +135,33 @@ static void test_verdict__a_counter_that_ran_back_or_a_silent_sampler_passes_and
 	assert_true(world_of(&w, c)->explained);
 }
 
-/* Two seconds of one value while power is drawn, or none but zeros: named beside the verdict, which stands. */
+static void test_verdict__a_counter_that_differs_from_the_power_readings_is_named(void **state)
+{
+	static const struct {
+		double counter, readings;
+		enum cause cause;
+	} rows[] = {
+		{690, 655, CAUSE_ENERGY_DIFFERS},
+		{690, 730, CAUSE_ENERGY_DIFFERS},
+		{690, 660, CAUSE_LOW_CONFIDENCE}, /* 4.5 % */
+		{690, 720, CAUSE_LOW_CONFIDENCE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct record_case *c = healthy();
+
+		world_set(c, "sustained", "power_w", rows[i].counter);
+		world_set(c, "sustained", "power_integral_w", rows[i].readings);
+		world_judge(&w);
+		assert_verdict(&w, c, VERDICT_PASS, rows[i].cause);
+		world_end(&w);
+		world_begin(&w, 1, false);
+	}
+}
+
+/* Two seconds of one value while power is drawn, or none but zeros: named beside the verdict, which stands.
+ */
 static void test_verdict__a_stuck_counter_and_zeros_under_load_are_named(void **state)
 {
 	struct record_case *c = healthy(), *d = healthy(), *e = healthy();
@@ -304,6 +330,7 @@ int main(void)
 		T(heat_and_brakes_are_named),
 		T(xids_belong_to_their_case_first_named),
 		T(a_counter_that_ran_back_or_a_silent_sampler_passes_and_is_named),
+		T(a_counter_that_differs_from_the_power_readings_is_named),
 		T(a_stuck_counter_and_zeros_under_load_are_named),
 		T(beside_other_work_nothing_is_trusted),
 		T(unsettled_and_scattered_windows),

@@ -4,6 +4,7 @@
 #include "model_gpu_bed.h"
 
 #include "fake_gpu.h"
+#include "kernel/paged/tiles.h"
 #include "model/gpu/internal.h"
 
 enum { SEQUENCES_MOST = 4, PAGES_MOST = 40, PAGES = 64, PAGE = 16, HEADS = 4, KV_HEADS = 2, DIM = 64, ROWS_MOST = 700 };
@@ -32,7 +33,7 @@ static uint16_t *random_bf16(uint32_t stream, size_t count)
 	return p;
 }
 
-static void open_bed(struct paged_bed *b)
+static void open_bed_within(struct paged_bed *b, const struct paged_limits *most)
 {
 	struct error err = {0};
 	struct backend *back = &b->alone.back;
@@ -43,7 +44,7 @@ static void open_bed(struct paged_bed *b)
 	b->qkv = (struct mat){.rows = ROWS_MOST, .cols = (HEADS + 2 * KV_HEADS) * DIM, .dtype = DTYPE_BF16};
 	b->o = (struct mat){.rows = ROWS_MOST, .cols = HEADS * DIM, .dtype = DTYPE_BF16};
 	b->layer.kv = (struct mat){.rows = PAGES * PAGE, .cols = 2 * KV_HEADS * DIM, .dtype = DTYPE_BF16};
-	must(workspace_paged(back, &at, &limits, &b->room, &err), &err);
+	must(workspace_paged(back, &at, most, &b->room, &err), &err);
 	must(arena_mat(back->arena, MEM_WORKSPACE, &b->qkv, "qkv", &err), &err);
 	must(arena_mat(back->arena, MEM_WORKSPACE, &b->o, "o", &err), &err);
 	must(arena_mat(back->arena, MEM_WORKSPACE, &b->layer.kv, "kv", &err), &err);
@@ -63,6 +64,11 @@ static void open_bed(struct paged_bed *b)
 				      .adapter = b->list,
 				      .page_ld = PAGES_MOST,
 				      .page_tokens = PAGE};
+}
+
+static void open_bed(struct paged_bed *b)
+{
+	open_bed_within(b, &limits);
 }
 
 static void close_bed(struct paged_bed *b)
@@ -164,34 +170,127 @@ static void rows_attend_to_their_pages(void **state)
 	close_bed(&b);
 }
 
-/* Attention of a step with tiles and other rows while the driver has this fault. */
-static enum status attend_with(const char *fault)
+/* -- prompts over an E4M3 cache -- */
+
+/* The cache in E4M3. host_kv gets the BF16 numbers nearest to those that it stands for, which the copy has too. Bits that are no
+ * finite number stay finite. */
+static void narrow_cache(struct paged_bed *b)
+{
+	const int64_t rows = b->layer.kv.rows, cols = b->layer.kv.cols;
+	struct backend *back = &b->alone.back;
+	uint8_t *code = malloc((size_t)(rows * cols));
+	float *scale = malloc((size_t)(rows * 2 * KV_HEADS) * sizeof(*scale));
+	struct error err = {0};
+
+	assert_true(code && scale);
+	b->layer.kv.dtype = DTYPE_E4M3;
+	b->layer.scale = (struct mat){.rows = rows, .cols = 2 * KV_HEADS, .dtype = DTYPE_F32};
+	must(arena_mat(back->arena, MEM_WORKSPACE, &b->layer.scale, "scale", &err), &err);
+	for (int64_t i = 0; i < rows * 2 * KV_HEADS; i++)
+		scale[i] = (1.5f + random_f32(5, 3, (uint64_t)i)) / 128;
+	for (int64_t i = 0; i < rows * cols; i++) {
+		code[i] = (uint8_t)(random_u32(5, 4, (uint64_t)i) % 0x78 | (random_u32(5, 5, (uint64_t)i) & 0x80));
+		b->host_kv[i] = bf16_of_f32(e4m3_to_f32(code[i]) *
+					    scale[paged_scale_at((uint64_t)(i / cols), (uint32_t)(i % cols / DIM), 2 * KV_HEADS, 4)]);
+	}
+	must(back->ops->put(back, b->layer.kv, code, &err), &err);
+	must(back->ops->put(back, b->layer.scale, scale, &err), &err);
+	assert_int_equal(b->layer.scale.ld, 2 * KV_HEADS);
+	free(code);
+	free(scale);
+}
+
+static void open_e4m3(struct paged_bed *b)
+{
+	struct paged_limits widens = limits;
+
+	widens.widens = true;
+	open_bed_within(b, &widens);
+	narrow_cache(b);
+}
+
+/* Two parts: the copy has room for 32 blocks of 64 positions, and each prompt needs ten. */
+static void add_prompts(struct paged_bed *b)
+{
+	add_sequence(b, 600, 300);
+	add_sequence(b, 640, 100);
+	add_sequence(b, 640, 130);
+	add_sequence(b, 633, 64);
+}
+
+static void prompts_read_a_copy_of_an_e4m3_cache(void **state)
+{
+	struct paged_bed b;
+
+	(void)state;
+	skip_without_kernels();
+	open_e4m3(&b);
+	assert_int_equal(b.room.wide.rows, 32 * PAGED_TILES_KEYS(DIM));
+	add_prompts(&b);
+	expect_step(&b);
+	clear_step(&b);
+	add_sequence(&b, 100, 1); /* a step without tiles */
+	add_sequence(&b, 70, 66);
+	expect_step(&b);
+	clear_step(&b);
+	add_sequence(&b, 600, 512); /* the copy holds what another step has left */
+	add_sequence(&b, 5, 1);
+	expect_step(&b);
+	close_bed(&b);
+}
+
+/* Attention of the step while the driver has this fault. */
+static enum status attend_with(struct paged_bed *b, const char *fault)
 {
 	struct paged_rows device;
 	struct error err = {0};
-	struct paged_bed b;
-	struct backend *back = &b.alone.back;
+	struct backend *back = &b->alone.back;
 	enum status st;
 
-	open_bed(&b);
-	add_sequence(&b, 600, 560);
-	add_sequence(&b, 33, 1);
-	must(back->ops->paged_put(back, &b.rows, &b.room, &device, &err), &err);
+	must(back->ops->paged_put(back, &b->rows, &b->room, &device, &err), &err);
 	setenv("FAKE_CUDA", fault, 1);
-	st = back->ops->paged_attention(back, &device, &at, b.qkv, &b.layer, b.o, &err);
+	st = back->ops->paged_attention(back, &device, &at, b->qkv, &b->layer, b->o, &err);
 	error_clear(&err);
 	unsetenv("FAKE_CUDA");
-	close_bed(&b);
 	return st;
 }
 
-/* Both kernels are launched so that they may begin early, which only cuLaunchKernelEx does. */
+/* The number of launches that may begin early, which only cuLaunchKernelEx does. */
+static int early_launches(struct paged_bed *b)
+{
+	char fault[32];
+	int n = 0;
+
+	do
+		snprintf(fault, sizeof(fault), "cuLaunchKernelEx=719@%d", ++n);
+	while (attend_with(b, fault) == STATUS_VENDOR);
+	return n - 1;
+}
+
 static void attention_begins_early(void **state)
 {
+	struct paged_bed b;
+
 	(void)state;
 	skip_without_kernels();
-	assert_int_equal(attend_with("cuLaunchKernelEx=719@1"), STATUS_VENDOR);
-	assert_int_equal(attend_with("cuLaunchKernelEx=719@2"), STATUS_VENDOR);
+	open_bed(&b);
+	add_sequence(&b, 600, 560);
+	add_sequence(&b, 33, 1);
+	assert_int_equal(early_launches(&b), 2); /* tiles and units */
+	close_bed(&b);
+	open_e4m3(&b);
+	add_prompts(&b);
+	assert_int_equal(early_launches(&b), 5); /* two copies, two parts of tiles, and units */
+	clear_step(&b);
+	add_sequence(&b, 600, 560);
+	add_sequence(&b, 33, 1);
+	assert_int_equal(early_launches(&b), 3);
+	gpu_of(&b.alone.back)->options.deterministic = true; /* no tiles, so no copy */
+	assert_int_equal(early_launches(&b), 1);
+	gpu_of(&b.alone.back)->options.deterministic = false;
+	b.room.limits.widens = false; /* lists for a BF16 cache: units alone read this one */
+	assert_int_equal(early_launches(&b), 1);
+	close_bed(&b);
 }
 
 /* Whether the entry computes attention of the step: if the driver does not run it, O keeps its zeros. */
@@ -358,6 +457,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_attend_to_their_pages),	cmocka_unit_test(lists_keep_their_addresses),
+		cmocka_unit_test(prompts_read_a_copy_of_an_e4m3_cache),
 		cmocka_unit_test(attention_begins_early),	cmocka_unit_test(decode_steps_join_late),
 		cmocka_unit_test(steps_beyond_their_room_are_refused), cmocka_unit_test(other_caches_are_refused),
 		cmocka_unit_test(a_driver_without_memory_is_reported),

@@ -256,7 +256,8 @@ static void tiles_name_each_row_and_head_once(void **state)
 
 	(void)state;
 	for (uint32_t dim = 64; dim <= 128; dim += 64) {
-		struct paged_tiles t = {.heads = 6, .head_dim = dim};
+		struct paged_part part = {9, 9, 9, 9};
+		struct paged_tiles t = {.heads = 6, .head_dim = dim, .part = &part, .part_room = 1};
 		int32_t begin[7] = {0}, keys[6];
 		uint8_t seen[6][1300] = {{0}};
 		struct error err = {0};
@@ -281,6 +282,10 @@ static void tiles_name_each_row_and_head_once(void **state)
 							    PAGED_TILES_KEYS(dim));
 			assert_true(i == 0 || u->blocks <= t.tile[i - 1].blocks);
 		}
+		assert_int_equal(t.parts, 1);
+		assert_int_equal(part.tile, 0);
+		assert_int_equal(part.tiles, t.count);
+		assert_int_equal(part.wides, 0);
 		for (uint32_t head = 0; head < 6; head++)
 			for (int s = 0; s < 6; s++)
 				for (int32_t row = begin[s]; row < begin[s + 1]; row++)
@@ -292,9 +297,143 @@ static void tiles_name_each_row_and_head_once(void **state)
 	}
 }
 
+/* -- parts, whose pages are copied -- */
+
+enum { COPIED = 7 };
+static const int32_t copied_rows[COPIED] = {300, 1, 64, 63, 129, 64, 700}, copied_before[COPIED] = {0, 50, 1000, 0, 127, 960, 300};
+
+struct copied {
+	struct paged_tiles tiles;
+	struct paged_work_rows rows;
+	int32_t begin[COPIED + 1], keys[COPIED];
+};
+
+static void open_copied(struct copied *c, uint32_t dim)
+{
+	struct paged_tiles_limits most = {.heads = 2, .head_dim = dim, .sequences = COPIED};
+
+	memset(c, 0, sizeof(*c));
+	for (int i = 0; i < COPIED; i++) {
+		c->begin[i + 1] = c->begin[i] + copied_rows[i];
+		c->keys[i] = copied_before[i] + copied_rows[i];
+		most.positions = c->keys[i] > most.positions ? c->keys[i] : most.positions;
+	}
+	most.rows = c->begin[COPIED];
+	c->rows = (struct paged_work_rows){.begin = c->begin, .keys = c->keys, .sequences = COPIED, .page_tokens = PAGE};
+	c->tiles = (struct paged_tiles){.heads = 2,
+					.head_dim = dim,
+					.room = paged_tiles_most(2, dim, most.rows),
+					.part_room = paged_tiles_parts_most(most.rows),
+					.wide_room = paged_tiles_wides_most(&most),
+					.blocks = (most.positions + PAGED_TILES_KEYS(dim) - 1) / PAGED_TILES_KEYS(dim)};
+	c->tiles.tile = calloc((size_t)c->tiles.room, sizeof(*c->tiles.tile));
+	c->tiles.part = calloc((size_t)c->tiles.part_room, sizeof(*c->tiles.part));
+	c->tiles.wide = calloc((size_t)c->tiles.wide_room, sizeof(*c->tiles.wide));
+	assert_true(c->tiles.tile && c->tiles.part && c->tiles.wide);
+	assert_true(paged_tiles_copy_blocks(&most) >= c->tiles.blocks);
+}
+
+static void free_copied(struct copied *c)
+{
+	free(c->tiles.tile);
+	free(c->tiles.part);
+	free(c->tiles.wide);
+}
+
+/* The tile's sequence has its pages from block `page` of the copy on. Returns its number. */
+static int expect_blocks(const struct copied *c, const struct paged_part *p, const struct paged_tile *u)
+{
+	const int32_t each = PAGED_TILES_KEYS(c->tiles.head_dim);
+	const struct paged_wide *w = &c->tiles.wide[p->wide + u->page];
+	uint32_t page = 0;
+	int s = 0;
+
+	for (; c->begin[s] != u->row; s++)
+		page += (uint32_t)(c->keys[s] + PAGE - 1) / PAGE;
+	assert_int_equal(u->keys, c->keys[s]);
+	for (int32_t at = 0; at < u->keys; at += each, w++) {
+		assert_true((uint32_t)(w - c->tiles.wide) < p->wide + p->wides);
+		assert_int_equal(w->page, page + (uint32_t)(at / PAGE));
+		assert_int_equal(w->keys, u->keys - at < each ? u->keys - at : each);
+	}
+	return s;
+}
+
+/* Each sequence with tiles is in one part, and the blocks of a part have room in a copy of any size. */
+static void parts_have_room_in_the_copy(void **state)
+{
+	(void)state;
+	for (uint32_t dim = 64; dim <= 128; dim += 64) {
+		struct error err = {0};
+		struct copied c;
+
+		open_copied(&c, dim);
+		for (; c.tiles.blocks < 100; c.tiles.blocks += 3) {
+			int64_t tile = 0, wide = 0, units[COPIED] = {0};
+
+			assert_int_equal(paged_tiles_fill(&c.tiles, &c.rows, &err), STATUS_OK);
+			for (int64_t i = 0; i < c.tiles.parts; i++) {
+				const struct paged_part *p = &c.tiles.part[i];
+
+				assert_true(p->tile == tile && p->wide == wide && p->tiles > 0 && p->wides <= c.tiles.blocks);
+				for (uint32_t j = 0; j < p->tiles; j++) {
+					const struct paged_tile *u = &c.tiles.tile[p->tile + j];
+
+					units[expect_blocks(&c, p, u)]++;
+					assert_true(j == 0 || u->blocks <= u[-1].blocks);
+				}
+				tile += p->tiles;
+				wide += p->wides;
+			}
+			assert_true(tile == c.tiles.count && wide == c.tiles.wides);
+			for (int s = 0; s < COPIED; s++)
+				assert_int_equal(units[s], copied_rows[s] < PAGED_TILES_LEAST ? 0
+											      : 2 * ((copied_rows[s] + PAGED_TILES_ROWS(dim) - 1) /
+												     PAGED_TILES_ROWS(dim)));
+		}
+		assert_int_equal(c.tiles.parts, 1);
+		free_copied(&c);
+	}
+}
+
+static void expect_no_room(struct copied *c, const char *words)
+{
+	struct error err = {0};
+
+	assert_int_equal(paged_tiles_fill(&c->tiles, &c->rows, &err), STATUS_BUG);
+	assert_string_equal(err.text, words);
+	error_clear(&err);
+}
+
+static void copies_without_room_are_refused(void **state)
+{
+	struct copied c;
+
+	(void)state;
+	open_copied(&c, 128);
+	c.tiles.blocks = 8; /* the longest sequence has 9 */
+	expect_no_room(&c, "1064 keys have no room in the copy of pages");
+	c.tiles.blocks = 9;
+	c.tiles.part_room = 2;
+	expect_no_room(&c, "attention has more than 2 parts of tiles");
+	c.tiles.part_room = 9;
+	c.tiles.wide_room = 2;
+	expect_no_room(&c, "300 keys have no room in the copy of pages");
+	c.tiles.blocks = 0;
+	c.tiles.part_room = 0;
+	expect_no_room(&c, "attention has more than 0 parts of tiles");
+	c.rows.sequences = 0;
+	c.tiles.blocks = 9;
+	assert_int_equal(paged_tiles_fill(&c.tiles, &c.rows, NULL), STATUS_OK);
+	assert_int_equal(c.tiles.parts, 0); /* nothing to launch */
+	free_copied(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parts_have_room_in_the_copy),
+		cmocka_unit_test(copies_without_room_are_refused),
 		cmocka_unit_test(every_key_is_seen_once),
 		cmocka_unit_test(decode_is_divided_evenly),
 		cmocka_unit_test(short_sequences_stay_whole),

@@ -162,8 +162,9 @@ static void test_batch__a_full_pipe_loses_the_oldest_lines_and_never_blocks(void
 
 static int make_root(void **state)
 {
-	static char dir[] = "/tmp/assay-test-XXXXXX";
+	static char dir[64];
 
+	snprintf(dir, sizeof(dir), "/tmp/assay-test-XXXXXX");
 	*state = mkdtemp(dir);
 	return !*state;
 }
@@ -189,6 +190,45 @@ static void put(const char *root, const char *path, const char *content)
 	assert_non_null(f);
 	fputs(content, f);
 	assert_int_equal(fclose(f), 0);
+}
+
+/* The power of the first tick, in W; 0: none. */
+static double metered(const char *root)
+{
+	struct fake_clock time = {0};
+	struct clock clock = {.now_ns = fake_now, .arg = &time};
+	struct sample_host h;
+	struct batch b;
+	double watts;
+
+	assert_int_equal(batch_init(&b, -1, 1, NULL), STATUS_OK);
+	sample_host_init(&h, root, 0, 0);
+	sample_host_tick(&h, &b, &clock);
+	watts = b.list[0][TELEMETRY_node_power_w].count ? b.list[0][TELEMETRY_node_power_w].value[0] : 0;
+	sample_host_release(&h);
+	batch_release(&b);
+	return watts;
+}
+
+static void test_sample_host__the_only_power_meter_is_the_nodes(void **state)
+{
+	const char *root = *state;
+
+	put(root, "sys/class/hwmon/hwmon0/name", "coretemp\n");
+	put(root, "sys/class/hwmon/hwmon0/power1_average", "5000000\n");
+	assert_true(metered(root) == 0);
+	put(root, "sys/class/hwmon/hwmon3/name", "power_meter\n");
+	assert_true(metered(root) == 0); /* it has no reading that may be read */
+	put(root, "sys/class/hwmon/hwmon3/power1_input", "900000000\n");
+	assert_true(metered(root) == 900);
+	put(root, "sys/class/hwmon/hwmon3/power1_average", "850000000\n");
+	assert_true(metered(root) == 850);
+	put(root, "sys/class/hwmon/hwmon3/power1_average", "0\n");
+	assert_true(metered(root) == 0);
+	put(root, "sys/class/hwmon/hwmon3/power1_average", "850000000\n");
+	put(root, "sys/class/hwmon/hwmon4/name", "power_meter\n");
+	put(root, "sys/class/hwmon/hwmon4/power1_average", "860000000\n");
+	assert_true(metered(root) == 0);
 }
 
 static void test_sample_host__busy_share_and_energy_through_a_wrap(void **state)
@@ -255,6 +295,8 @@ int main(void)
 		cmocka_unit_test(test_schedule__once_a_period_and_nothing_is_made_up_for),
 		cmocka_unit_test(test_batch__lines_are_journal_bodies),
 		cmocka_unit_test(test_batch__a_full_pipe_loses_the_oldest_lines_and_never_blocks),
+		cmocka_unit_test_setup_teardown(test_sample_host__the_only_power_meter_is_the_nodes,
+						make_root, remove_root),
 		cmocka_unit_test_setup_teardown(test_sample_host__busy_share_and_energy_through_a_wrap,
 						make_root, remove_root),
 	};

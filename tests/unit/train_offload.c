@@ -198,37 +198,58 @@ static void a_missing_wait_changes_the_bits(void **state)
 	}
 }
 
-static void plan_of(struct memory_plan *m, const char *shape_name, const char *text)
+static void plan_of(struct memory_plan *m, const struct shape *shape, const char *text)
 {
 	struct error err = {0};
-	struct shape shape;
 	struct config c;
 
-	must(shape_by_name(&shape, shape_name, &err), &err);
 	must(config_parse(&c, "t", text, strlen(text), &err), &err);
-	must(memory_plan(m, &shape, &c, THREADS, &err), &err);
+	must(memory_plan(m, shape, &c, THREADS, &err), &err);
 	config_release(&c);
 }
 
-/* 342 thousand tokens of an 8B model on a GPU of 80 GB. */
+/* The 8B shape of Llama as a checkpoint with YaRN has it. */
+static struct shape long_llama(int64_t context)
+{
+	struct error err = {0};
+	struct shape short_one, s;
+	json_t *config;
+
+	must(shape_by_name(&short_one, "llama-3.1-8b", &err), &err);
+	config = shape_config(&short_one, DTYPE_BF16);
+	json_object_set_new(config, "max_position_embeddings", json_integer(context));
+	json_object_set_new(config, "rope_scaling",
+			    json_pack("{s:s, s:f, s:i}", "rope_type", "yarn", "factor",
+				      (double)context / 131072, "original_max_position_embeddings", 131072));
+	must(shape_of_config(&s, config, "config.json", &err), &err);
+	json_decref(config);
+	return s;
+}
+
+/* 342 thousand tokens of an 8B model on a GPU of 80 GB, with 96 GB of host memory. */
 static void a_long_context_fits(void **state)
 {
 	static const char config[] =
 		"model: {path: /m, load_in_4bit: true}\nlora: {r: 32, alpha: 32}\n"
-		"data: {train: /t, max_seq_length: 342784}\n"
+		"data: {train: /t, max_seq_length: %d}\n"
 		"training: {device: gpu, attention: own, recompute: %s}\n";
+	enum { TOKENS = 342784 };
+	const uint64_t inputs = 30ull * TOKENS * 4096 * 2; /* all but the last two, which are in slots */
+	const struct shape shape = long_llama(TOKENS);
 	struct memory_plan full, offload;
 	char text[400];
 
 	(void)state;
-	snprintf(text, sizeof(text), config, "full");
-	plan_of(&full, "llama-3.1-8b", text);
-	snprintf(text, sizeof(text), config, "offload");
-	plan_of(&offload, "llama-3.1-8b", text);
+	assert_true(shape.rope.yarn && shape.context == TOKENS);
+	snprintf(text, sizeof(text), config, TOKENS, "full");
+	plan_of(&full, &shape, text);
+	snprintf(text, sizeof(text), config, TOKENS, "offload");
+	plan_of(&offload, &shape, text);
 	assert_true(offload.bytes < 80000000000u);
-	/* all inputs but the last two, which are in slots */
-	assert_int_equal(full.arena[MEM_SAVED] - offload.arena[MEM_SAVED], 30ull * 342784 * 4096 * 2);
-	assert_int_equal(offload.outside[MEMORY_OFFLOADED], 30ull * 342784 * 4096 * 2);
+	assert_int_equal(full.arena[MEM_SAVED] - offload.arena[MEM_SAVED], inputs);
+	assert_int_equal(offload.outside[MEMORY_OFFLOADED], inputs);
+	assert_int_equal(offload.host_bytes - full.host_bytes, inputs);
+	assert_true(offload.host_bytes < 96000000000u);
 }
 
 /* Four steps, and two, a checkpoint, another process's two: the same bits in every state. */

@@ -165,6 +165,36 @@ static void test_account__a_delay_that_nothing_explains_names_nobody(void **stat
 	}
 }
 
+/* Telemetry of the late rank's GPU begins some steps later than that of the others. */
+static void test_account__a_gpu_that_is_known_later_is_not_a_slower_one(void **state)
+{
+	struct rank_window window;
+	struct rank_account a;
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(rank_window_make(&window, RANKS, &err), STATUS_OK);
+	for (unsigned s = 0; s < RANK_WINDOW; s++) {
+		struct rank_figures all[RANKS];
+
+		for (unsigned r = 0; r < RANKS; r++) {
+			all[r] = usual;
+			all[r].compute_s = r == 1 ? 0.15 : 0.1;
+			all[r].step_s = 0.16;
+			all[r].drain_s = r == 1 ? 0.005 : 0.055;
+			if (r == 1 && s < RANK_WINDOW / 2)
+				all[r].clock_hz = all[r].link_rate = 0;
+		}
+		rank_window_add(&window, all);
+	}
+	assert_int_equal(rank_account_make(&a, &window, &err), STATUS_OK);
+	assert_int_equal(a.late.rank, 1);
+	assert_int_equal(a.late.cause, RANK_CAUSE_COMPUTE);
+	assert_non_null(strstr(a.late.evidence, "clock 0 % (1980 MHz, others 1980)"));
+	assert_non_null(strstr(a.late.evidence, "link 0 % (PCIe generation x lanes 80, others 80)"));
+	rank_window_release(&window);
+}
+
 static struct findings findings_of(const struct rank_account *a)
 {
 	struct diagnose d = {0};
@@ -220,6 +250,7 @@ int main(void)
 		cmocka_unit_test(test_account__each_cause_is_named_with_its_evidence),
 		cmocka_unit_test(test_account__what_is_not_known_is_said),
 		cmocka_unit_test(test_account__a_delay_that_nothing_explains_names_nobody),
+		cmocka_unit_test(test_account__a_gpu_that_is_known_later_is_not_a_slower_one),
 		cmocka_unit_test(test_account__findings_name_the_setting),
 	};
 

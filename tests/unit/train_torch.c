@@ -16,12 +16,13 @@ struct micro {
 	struct batch batch;
 };
 
-/* The settings of `model` for a curve of tests/oracles/model_qlora.py. */
+/* The settings of `model` for a curve of tests/oracles/model_qlora.py, and its loss of held-out documents. */
 static const struct {
-	const char *curve, *settings;
+	const char *curve, *held, *settings;
 } forms[] = {
-	{"nf4.double", ", load_in_4bit: true"},
-	{"fp4", ", load_in_4bit: true, bnb_4bit_quant_type: fp4, bnb_4bit_use_double_quant: false"},
+	{"nf4.double", "nf4.double.held", ", load_in_4bit: true"},
+	{"fp4", "fp4.held",
+	 ", load_in_4bit: true, bnb_4bit_quant_type: fp4, bnb_4bit_use_double_quant: false"},
 };
 
 struct bed {
@@ -86,12 +87,13 @@ static void configure(struct bed *b, bool lora)
 					      peft_target_name((enum peft_target)i));
 		snprintf(part + n - 2, sizeof(part) - (size_t)n + 2, "]}\n");
 	}
-	snprintf(text, sizeof(text),
-		 "model: {path: %s%s}\n%sdata: {train: /rows, max_seq_length: %d}\n"
-		 "training: {per_device_train_batch_size: %d, gradient_accumulation_steps: %d, max_steps: %d, learning_rate: 1e-3, "
-		 "lr_scheduler_type: constant, weight_decay: 0.01, adam_beta1: 0.9, adam_beta2: 0.999, "
-		 "adam_epsilon: 1e-8, max_grad_norm: 1, full_finetuning: %s}\n",
-		 b->dir, b->settings, part, LENGTH, ROWS / LENGTH, MICROS, STEPS, lora ? "false" : "true");
+	snprintf(
+		text, sizeof(text),
+		"model: {path: %s%s}\n%sdata: {train: /rows, max_seq_length: %d}\n"
+		"training: {per_device_train_batch_size: %d, gradient_accumulation_steps: %d, max_steps: %d, learning_rate: 1e-3, "
+		"lr_scheduler_type: constant, weight_decay: 0.01, adam_beta1: 0.9, adam_beta2: 0.999, "
+		"adam_epsilon: 1e-8, max_grad_norm: 1, full_finetuning: %s}\n",
+		b->dir, b->settings, part, LENGTH, ROWS / LENGTH, MICROS, STEPS, lora ? "false" : "true");
 	must(config_parse(&b->config, "as torch", text, strlen(text), &err), &err);
 	must(schedule_of(&b->schedule, &b->config.training, STEPS, &err), &err);
 }
@@ -169,8 +171,8 @@ static void follow(struct bed *b, const struct tensor *curve)
 
 		memcpy(&expected, curve->data + 4 * step, 4);
 		if (!(fabs(loss - (double)expected) <= 1e-4))
-			fail_msg("%s %s: step %d: loss %.6f, torch %.6f", b->dir, curve->name, (int)step, loss,
-				 (double)expected);
+			fail_msg("%s %s: step %d: loss %.6f, torch %.6f", b->dir, curve->name, (int)step,
+				 loss, (double)expected);
 	}
 }
 
@@ -183,17 +185,48 @@ static void check_curve(const char *name, bool lora)
 	bed_close(&b);
 }
 
+/* Mean loss of the held-out documents, which have the trained ones' lengths and targets. */
+static double held_out(struct bed *b, const struct safetensors *expected)
+{
+	const int32_t *token = numbers(expected, "held.token");
+	struct error err = {0};
+	double sum = 0, targets = 0;
+
+	for (int i = 0; i < MICROS; i++) {
+		struct batch held = b->micro[i].batch;
+
+		held.token = token + held.row_begin;
+		must(stepper_evaluate(&b->stepper, &held, &sum, &err), &err); /* adds */
+		targets += (double)held.targets;
+	}
+	return sum / targets;
+}
+
+static void check_held_out(double before, double after, const struct tensor *expected)
+{
+	float torch;
+
+	memcpy(&torch, expected->data, 4);
+	if (!(fabs(after - (double)torch) <= 0.01 * (double)torch) ||
+	    !(fabs(before - (double)torch) > 0.01 * (double)torch))
+		fail_msg("%s: %.6f before and %.6f after training, torch %.6f", expected->name, before, after,
+			 (double)torch);
+}
+
 static void check_quantized(const char *name, size_t form)
 {
 	struct safetensors expected;
 	struct error err = {0};
 	char path[1024];
+	double before;
 	struct bed b;
 
 	bed_open(&b, name, forms[form].settings, true);
 	snprintf(path, sizeof(path), "%s/expected_4bit.safetensors", b.dir);
 	must(safetensors_open(&expected, path, &err), &err);
+	before = held_out(&b, &expected);
 	follow(&b, tensor_of(&expected, forms[form].curve));
+	check_held_out(before, held_out(&b, &expected), tensor_of(&expected, forms[form].held));
 	safetensors_release(&expected);
 	bed_close(&b);
 }

@@ -378,17 +378,19 @@ static void test_page__the_number_of_series_is_stated_and_bounded(void **state)
 
 /* What 8 GPUs send with every row of the catalogue, without compression. end2end/exporter.sh holds the compressed page
  * against its target. */
+/* Plain text, with 18 NVLinks on each GPU. docs/TARGETS.md has these sizes, and those of compressed pages, which end2end/exporter.sh holds. */
 static void test_page__eight_gpus_fit(void **state)
 {
+	static const size_t most[] = {[PAGE_NAMES_ASSAY] = 75000, [PAGE_NAMES_DCGM] = 75000, [PAGE_NAMES_BOTH] = 145000};
 	struct watch_state s = {0};
 	char *page;
 
 	(void)state;
 	machine_state(&s, 8);
-	for (int names = PAGE_NAMES_ASSAY; names <= PAGE_NAMES_DCGM; names++) {
+	for (size_t names = 0; names < sizeof(most) / sizeof(most[0]); names++) {
 		page = page_of(&s, PAGE_TEXT, (enum page_names)names);
 		print_message("# %s: %zu bytes\n", page_names_words[names], strlen(page));
-		assert_in_range(strlen(page), 10000, 90000);
+		assert_in_range(strlen(page), most[names] / 2, most[names]);
 		free(page);
 	}
 	watch_state_release(&s);

@@ -8,6 +8,9 @@
 enum { UNKNOWN_S = 60 };
 enum { SERVER_START_S = 25, IDLE_S = 2, NVLINK_EVERY_MS = 1000, NVLINK_COUNT = 100000 };
 
+/* Of the GPU's memory: the preset of assay serve. */
+static const double serve_share = 0.9;
+
 #define BIT(id) (1u << STAGE_##id)
 
 void stage_dir(const struct comprehensive *s, enum stage_id id, char out[PATH_MAX + 32])
@@ -117,15 +120,13 @@ static void links_judge(const struct comprehensive *s, struct stage_result *r, i
 /* The plan for the same device as that of stage load. */
 static void memory_command(const struct comprehensive *s, struct stage_command *k)
 {
-	const double share = 0.9; /* of the GPU's memory: the preset of assay serve */
-
 	stage_command_add(k, "serve");
 	stage_command_add(k, "%s", s->model);
 	stage_command_add(k, "--device");
 	stage_command_add(k, "%s", s->size.device);
 	if (s->size.gpu_bytes) {
 		stage_command_add(k, "--memory");
-		stage_command_add(k, "%.0f", share * (double)s->size.gpu_bytes);
+		stage_command_add(k, "%.0f", serve_share * (double)s->size.gpu_bytes);
 	}
 	stage_command_add(k, "--plan");
 	stage_command_add(k, "--json");
@@ -168,10 +169,17 @@ static const char *no_experts(const struct comprehensive *s)
 	return "not built yet: assay has no models with a mixture of experts";
 }
 
-static const char *no_tensor_parallel(const struct comprehensive *s)
+/* What stops the stage depends on the memory of a GPU: 40B parameters in BF16 and a small KV cache fit a
+ * large one, in the share that assay serve takes. */
+static const char *no_large_model(const struct comprehensive *s)
 {
-	(void)s;
-	return "not built yet: assay cannot serve one model on several GPUs (tensor parallel)";
+	const double needed = 40e9 * 2 + 2e9, room = serve_share * (double)s->size.gpu_bytes;
+
+	if (!s->size.gpus)
+		return "no usable GPU: 40B parameters have 80 GB of weights in BF16";
+	if (room < needed)
+		return "not built yet: 40B parameters in BF16 (80 GB) do not fit one GPU here, and assay cannot serve one model on several GPUs (tensor parallel)";
+	return "not built yet: 40B parameters in BF16 (80 GB) fit one GPU here, but this stage needs tensor parallelism on several. Test such a model on one GPU with --model";
 }
 
 static void stress_command(const struct comprehensive *s, struct stage_command *k)
@@ -300,7 +308,7 @@ const struct stage stage_list[STAGE_COUNT] = {
 			.word = "large",
 			.title = "40B shape, tensor parallel",
 			.says = "a model of 40B parameters on all GPUs",
-			.skip = no_tensor_parallel,
+			.skip = no_large_model,
 			.expected_s = no_time,
 			.judge = not_built,
 		},

@@ -48,6 +48,8 @@ struct cost_subject {
 	double seconds;
 	struct energy gpu, cpu, dram; /* devices 0: none */
 	struct cost_energy energy;
+	double node_w; /* mean power of the whole node by its own meter; in no sum */
+	char node_why[120];
 	double idle_w;
 	char idle_why[160];
 	double price_per_hour; /* stated with the run, of the whole machine */

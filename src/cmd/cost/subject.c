@@ -343,6 +343,35 @@ static void all_parts(const struct reader *b, struct parts *out, uint64_t t0_ns,
 		add_rank(b, out, i, steady);
 }
 
+/* Power of the counted parts; 0: not known. */
+static double counted_watts(const struct cost_subject *s)
+{
+	return s->energy.known && s->seconds > 0 ? s->energy.joules / s->seconds : 0;
+}
+
+/* A meter that shows less than the parts measures something else, such as a board without its GPUs. */
+static void meter_node(const struct reader *b, uint64_t t0_ns, uint64_t t1_ns)
+{
+	struct cost_subject *s = b->s;
+	const struct series *meter = elsewhere(b) ? NULL : record_series(b->r, "host", "node_power_w");
+	struct span span;
+
+	s->node_w = NAN;
+	if (!meter || series_over(meter, t0_ns, t1_ns, &span) || !(span.readings > 1))
+		snprintf(s->node_why, sizeof(s->node_why),
+			 "no power meter (ACPI, hwmon) was readable, or there are several");
+	else if (b->r->node_count > 1 || b->ranks.count)
+		snprintf(s->node_why, sizeof(s->node_why),
+			 "only the power meter of the first rank's node was read");
+	else if (span.mean < counted_watts(s))
+		snprintf(
+			s->node_why, sizeof(s->node_why),
+			"its power meter shows %.0f W, less than the counted parts: it does not measure the node",
+			span.mean);
+	else
+		s->node_w = span.mean;
+}
+
 static void measure(const struct reader *b, uint64_t t0_ns, uint64_t t1_ns, bool steady)
 {
 	struct cost_subject *s = b->s;
@@ -353,6 +382,7 @@ static void measure(const struct reader *b, uint64_t t0_ns, uint64_t t1_ns, bool
 	s->cpu = parts.cpu;
 	s->dram = parts.dram;
 	all_energy(b, &s->energy, &s->gpu, &s->cpu, &s->dram, s->seconds);
+	meter_node(b, t0_ns, t1_ns);
 	s->idle_w = NAN;
 	if (b->o->idle_power > 0)
 		s->idle_w = b->o->idle_power;

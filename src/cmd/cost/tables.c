@@ -95,6 +95,10 @@ static void add_energy(struct cost_report *r)
 	row->value[1] = s->energy.error_j;
 	row->value[2] = cost_watts(s, 0);
 	snprintf(row->why, sizeof(row->why), "%s", s->energy.why);
+	row = cost_row_add(r, t, "whole node, by its power meter (in no figure above)");
+	row->value[0] = s->node_w * s->seconds;
+	row->value[2] = s->node_w;
+	snprintf(row->why, sizeof(row->why), "%s", s->node_why);
 	row = cost_row_add(r, t, "idle: the lowest second before the window (in no figure above)");
 	row->value[2] = s->idle_w;
 	snprintf(row->why, sizeof(row->why), "%s", s->idle_why);

@@ -293,6 +293,8 @@ static int run(const struct command_context *c, const void *opts_)
 		snprintf(ms, sizeof(ms), "%d", LOOK_FACTS_MS);
 		setenv("ASSAY_FACTS_LIMIT_MS", ms, 1);
 	}
+	if (!st && !o->machine)
+		machine_tell_suspended(c->log);
 	if (!st)
 		st = go(&r, line, sizeof(line), &err);
 	if (!st)

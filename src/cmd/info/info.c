@@ -246,6 +246,8 @@ static int run(const struct command_context *c, const void *opts_)
 			  "--out works only without --record and --machine: it is a folder of this machine");
 		return complain(c, &err);
 	}
+	if (!o->machine && (o->record || scope.up_to >= LAYER_NVML))
+		machine_tell_suspended(c->log);
 	if (o->record) {
 		if (machine_record(&m, o->record, o->real_names, c->stop, c->log, &err))
 			return complain(c, &err);

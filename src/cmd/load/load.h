@@ -27,7 +27,10 @@ struct load_node {
 	uint64_t trip_ns;  /* of the quickest answer */
 	uint64_t known_ns; /* its arrival */
 	int64_t offset_ns; /* our clock minus the node's */
+	uint64_t heard_ns; /* the last telemetry */
 	bool samples;	   /* telemetry has come */
+	bool silent;	   /* it has stopped, which was told */
+	json_t *gpus;	   /* members: its GPUs, as sources of the telemetry */
 };
 
 struct loading {
@@ -41,10 +44,11 @@ struct loading {
 	struct child_end end;		  /* of the client */
 	uint64_t began_ns, heard_ns;
 	unsigned stages;
-	bool planned;	  /* the client has begun the load */
-	bool asked;	  /* the client was asked to stop */
-	bool garbled;	  /* it sent a line that is none */
-	uint64_t live_ns; /* time of the last live line; 0: none is shown */
+	unsigned own_gpus; /* with --model: GPUs of our server */
+	bool planned;	   /* the client has begun the load */
+	bool asked;	   /* the client was asked to stop */
+	bool garbled;	   /* it sent a line that is none */
+	uint64_t live_ns;  /* time of the last live line; 0: none is shown */
 };
 
 /* Runs the command; returns its exit code. */
@@ -66,6 +70,8 @@ void load_server_stop(struct loading *l);
 enum status load_node_start(struct loading *l, struct error *err);
 void load_node_read(struct loading *l);
 void load_node_stop(struct loading *l);
+/* GPUs of the node that the telemetry came from; 0: none, or no telemetry came. */
+size_t load_node_gpus(const struct loading *l);
 /* The offset and the error of the node's clock, for the journal. NULL: the node sent no telemetry. Owner:
  * caller. */
 json_t *load_node_values(const struct loading *l);

@@ -11,10 +11,14 @@
 #include <unistd.h>
 #include "cmd/load/load.h"
 #include "core/clock.h"
+#include "core/json/member.h"
 
 enum { TERM_MS = 500, KILL_MS = 500, DIGITS = 17, ASKED = 10, LOOK_MS = 100 };
 /* ssh, the tokenizer-free start of assay, and the start of NVML on the node. */
 static const uint64_t patience_ns = 30000000000u;
+/* A node that is lost without a word leaves its connection open. The sampler writes several times per second.
+ */
+static const uint64_t silence_ns = 5000000000u;
 /* Clocks of two nodes may run apart by so much: crystals keep 50 ppm each. */
 static const double drift_most = 1e-4;
 static const char command[] = "exec assay __sample all 3>&1 1>&2";
@@ -56,6 +60,14 @@ static bool take_clock(struct loading *l, const json_t *line)
 	return true;
 }
 
+static void note_gpu(struct load_node *n, const char *source)
+{
+	if (!n->gpus)
+		n->gpus = json_object();
+	if (!strncmp(source, "gpu:", 4))
+		json_object_set_new(n->gpus, source, json_true());
+}
+
 static void take_telemetry(struct loading *l, json_t *line)
 {
 	json_t *at;
@@ -68,6 +80,8 @@ static void take_telemetry(struct loading *l, json_t *line)
 	if (moved)
 		job_take_line(l->job, moved, strlen(moved));
 	l->node.samples = l->node.samples || moved;
+	l->node.heard_ns = now_ns();
+	note_gpu(&l->node, json_member_text(line, "source"));
 	free(moved);
 }
 
@@ -133,12 +147,28 @@ enum status load_node_start(struct loading *l, struct error *err)
 	return STATUS_OK;
 }
 
+static void tell_silence(struct loading *l)
+{
+	struct load_node *n = &l->node;
+
+	if (!n->samples || n->silent || now_ns() - n->heard_ns < silence_ns)
+		return;
+	n->silent = true;
+	log_warn(l->c->log, LOG_TOPIC_RUN,
+		 "no telemetry of %s for %.0f s: the node or the network is gone; the load test continues",
+		 l->o->node, (double)silence_ns * 1e-9);
+}
+
 void load_node_read(struct loading *l)
 {
 	struct load_child *child = &l->node.child;
 
-	if (!child->running || lines_read(&child->in, child->process.output, take_line, l) == LINES_MORE)
+	if (!child->running)
 		return;
+	if (lines_read(&child->in, child->process.output, take_line, l) == LINES_MORE) {
+		tell_silence(l);
+		return;
+	}
 	log_warn(
 		l->c->log, LOG_TOPIC_RUN,
 		"no telemetry of %s any more: ssh or the assay there ended (it must be installed and on the PATH)",
@@ -167,4 +197,9 @@ json_t *load_node_values(const struct loading *l)
 	return n->samples ? json_pack("{s:f, s:f}", "clock_offset_s", (double)n->offset_ns * 1e-9,
 				      "clock_error_s", (double)n->trip_ns * 0.5e-9 + drift_most * since_s)
 			  : NULL;
+}
+
+size_t load_node_gpus(const struct loading *l)
+{
+	return json_object_size(l->node.gpus);
 }

@@ -11,7 +11,7 @@ enum { LOAD_ENDPOINT_CHAT, LOAD_ENDPOINT_COMPLETIONS };
 struct load_opts {
 	const char *url, *model, *name, *tokenizer, *template, *key_file, *authorities, *steps, *trace,
 		*input, *output, *dataset, *body, *slo, *metrics, *node, *serve, *out, *expectations;
-	uint64_t users, turns, requests, prefix, groups, connections, threads, seed;
+	uint64_t users, turns, requests, prefix, groups, connections, threads, seed, gpus;
 	uint32_t endpoint, arrival;
 	double rate, rate_end, burstiness, speed, think, duration, warmup, grace, timeout, ready, attainment,
 		temperature, idle;

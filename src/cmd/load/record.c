@@ -146,6 +146,15 @@ void load_record_window(struct loading *l, const char *name, json_t *values, boo
 		job_phase(l->job, name, from_ns, to_ns, with_values ? json_incref(values) : NULL);
 }
 
+/* Only what is known: the user's word, the node's telemetry, or our own server. */
+static void add_server_gpus(const struct loading *l)
+{
+	const size_t gpus = l->o->gpus ? l->o->gpus : l->o->node ? load_node_gpus(l) : l->own_gpus;
+
+	if (gpus && l->end.values)
+		json_object_set_new(l->end.values, "server_gpus", json_integer((json_int_t)gpus));
+}
+
 int load_record_end(struct loading *l, struct error *err)
 {
 	static const struct judge_site site = {0};
@@ -160,6 +169,7 @@ int load_record_end(struct loading *l, struct error *err)
 		load_record_window(l, "window", l->end.values, false);
 	if (l->node.samples)
 		job_phase(l->job, "node", l->began_ns, now_ns(), load_node_values(l));
+	add_server_gpus(l);
 	job_phase(l->job, "once", l->began_ns, now_ns(), json_incref(l->end.values));
 	st = job_end(&l->job, ending_of(l), l->end.status, l->end.cause, l->end.text, &journal);
 	if (st)

@@ -7,7 +7,8 @@
 #include "core/text/text.h"
 
 enum { WAIT_MS = 200, WORDS_MOST = 48, TERM_MS = 30000, KILL_MS = 3000 };
-static const char address[] = "API and chat page: ";
+static const char address[] = "API and chat page: ", loaded[] = ": loaded in ",
+		  on_cpu[] = " on cpu: loaded in ";
 
 /* Splits the text of --serve-options at blanks. */
 static enum status add_words(const char **argv, size_t count, char *words, struct error *err)
@@ -30,6 +31,8 @@ static bool take_line(void *arg, const char *line, size_t size)
 	if (size > strlen(address) && !memcmp(line, address, strlen(address)))
 		snprintf(l->url, sizeof(l->url), "%.*s", (int)(size - strlen(address)),
 			 line + strlen(address));
+	else if (memmem(line, size, loaded, strlen(loaded)))
+		l->own_gpus = !memmem(line, size, on_cpu, strlen(on_cpu)); /* it has one engine on one GPU */
 	return true;
 }
 

@@ -25,7 +25,7 @@ enum stage_verdict stage_verdict_of(int code);
 struct stage_result {
 	bool asked; /* by the user's list, or everything */
 	enum stage_verdict verdict;
-	char reason[400], headline[240]; /* reason: of every verdict but passed */
+	char reason[400], headline[400]; /* reason: of every verdict but passed */
 	char page[64];			 /* relative to the folder; "": none */
 	double seconds, expected_s;
 	json_t *figures; /* array of {"name", "value": number or text, "unit", "note"}; NULL: none */

@@ -15,16 +15,23 @@ static const struct field *const told[] = {&field_tensor_active_share, &field_sm
 					   &field_dram_active_share, &field_power_integral_w,
 					   &field_clock_nvml_hz};
 
+/* Room for the name of the GPU's telemetry. */
+enum { SOURCE_MAX = 40 };
+static const char *source_of(const struct training *t, char source[SOURCE_MAX])
+{
+	snprintf(source, SOURCE_MAX, "gpu:%s", t->gpu);
+	return source;
+}
+
 static struct result *seen(const struct training *t, uint64_t t0_ns, uint64_t t1_ns)
 {
 	struct result *r = *t->gpu && t1_ns > t0_ns ? result_create() : NULL;
 	size_t count;
 	const struct series *series = job_series(t->job, &count);
-	char source[40];
+	char source[SOURCE_MAX];
 
-	snprintf(source, sizeof(source), "gpu:%s", t->gpu);
 	if (r)
-		telemetry_reader_values(series, count, source, t0_ns, t1_ns, r);
+		telemetry_reader_values(series, count, source_of(t, source), t0_ns, t1_ns, r);
 	return r;
 }
 
@@ -46,6 +53,18 @@ void train_watch_step(struct training *t, json_t *line)
 	result_destroy(r);
 }
 
+/* PCIe generation times lanes, as the link is now. */
+static double link_rate(const struct training *t, uint64_t t0_ns, uint64_t t1_ns)
+{
+	size_t count;
+	const struct series *series = job_series(t->job, &count);
+	char source[SOURCE_MAX];
+
+	source_of(t, source);
+	return telemetry_reader_mean(series, count, source, "pcie_gen", t0_ns, t1_ns) *
+	       telemetry_reader_mean(series, count, source, "pcie_width", t0_ns, t1_ns);
+}
+
 void train_watch_facts(struct training *t)
 {
 	const uint64_t now_ns = clock_now_ns(clock_monotonic());
@@ -61,6 +80,7 @@ void train_watch_facts(struct training *t)
 	facts.clock_hz = result_get(r, &field_clock_nvml_hz, 0);
 	facts.slowed_share = fmax(result_get(r, &field_violation_power_share, 0),
 				  result_get(r, &field_violation_thermal_share, 0));
+	facts.link_rate = link_rate(t, now_ns - LAST_NS, now_ns);
 	facts.tensor_share = result_get(r, &field_tensor_active_share, 0);
 	facts.memory_share = result_get(r, &field_dram_active_share, 0);
 	facts.sm_share = result_get(r, &field_sm_active_share, 0);

@@ -108,6 +108,15 @@ static bool energy_stuck(const struct subject *s)
 	       power.mean > 0 && series_still_s(energy, s->phase->t0_ns, s->phase->t1_ns) >= SERIES_STUCK_S;
 }
 
+/* True if the energy counter and the power readings tell two different powers for the window. */
+static bool energy_differs(const struct subject *s)
+{
+	double counter, readings;
+
+	return subject_number(s, "power_w", &counter) && subject_number(s, "power_integral_w", &readings) &&
+	       readings > 0 && fabs(counter / readings - 1) > JUDGE_ENERGY_AGREES;
+}
+
 /* True if the window has readings of the signal, but none that a working device can have. */
 static bool only_impossible(const struct subject *s, const char *signal)
 {
@@ -133,6 +142,8 @@ static void telemetry(struct judgement *out, const struct subject *s)
 		remark(out, CAUSE_COUNTER_RESET);
 	if (energy_stuck(s))
 		remark(out, CAUSE_COUNTER_STUCK);
+	if (energy_differs(s))
+		remark(out, CAUSE_ENERGY_DIFFERS);
 	for (i = 0; i < 2; i++)
 		if (subject_span(s, watched[i], &span) ? span.gap_s > VERDICT_GAP_S
 						       : only_impossible(s, watched[i]))

@@ -334,6 +334,8 @@ const char *subject_word(const void *subject, const char *word, char *buffer, si
 		return siblings_busy(s) ? "busy" : "idle";
 	if (!strcmp(word, "gpus"))
 		return number_text((double)s->ctx->gpu_count, buffer, size);
+	if (!strcmp(word, JUDGE_SERVER_GPUS))
+		return case_number(s->c, word, &value) ? number_text(value, buffer, size) : NULL;
 	if (!strcmp(word, "ranks"))
 		return number_text(ranks_of(s), buffer, size);
 	if (!strcmp(word, "nodes"))

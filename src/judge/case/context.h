@@ -46,6 +46,10 @@ struct subject {
 	bool has_figure;
 };
 
+/* The word of a condition, and the field of a load test: the number of the server's GPUs. Absent: not known.
+ */
+#define JUDGE_SERVER_GPUS "server_gpus"
+
 /* The facts tree of the recorded machine (docs/explanation/design/machine.md), owned by the record. NULL: the
  * journal has none. */
 const json_t *context_facts(const struct record *r);

@@ -29,6 +29,7 @@ static const char *const known[] = {
 	"row_remapping",
 	"siblings",
 	"gpus",
+	"server_gpus",
 	"stream_bytes",
 	"least_dimension",
 	"variant",

@@ -24,8 +24,8 @@
 
 struct ring {
 	uint32_t base, bytes, depth; /* its place in shared memory; bytes of a slot */
-	uint32_t taken;		     /* slot of the next tile to process */
-	uint32_t filled;	     /* slot of the next tile to load */
+	uint32_t taken;		     /* place of the next tile to process */
+	uint32_t filled;	     /* place of the next tile to load */
 	/* the next tile to load */
 	uint32_t unit, units; /* its unit, and the end of the block's units */
 	int32_t key, end;     /* its first key; end of the unit's keys */
@@ -87,6 +87,40 @@ static __device__ __forceinline__ void ring_next(const struct paged_attention_ar
 		ring_numbers(a, r);
 }
 
+static __device__ __forceinline__ uint32_t ring_after(const struct ring *r, uint32_t place)
+{
+	return place + r->bytes == r->base + r->depth * r->bytes ? r->base : place + r->bytes;
+}
+
+/* Requests keys and values of a tile of which the unit has `count` keys; WHOLE: all 16. place: of the lane's first piece. */
+static __device__ __forceinline__ void tile_request(const struct paged_attention_args *a, uint32_t place, const uint8_t *keys,
+						    const uint8_t *values, uint32_t count, const int D, const bool E4M3,
+						    const bool WHOLE)
+{
+	const uint32_t lane = threadIdx.x % 32, bytes = (uint32_t)D * (E4M3 ? 1 : 2), pieces = bytes / 16;
+	const uint64_t ld = a->ld_kv * (E4M3 ? 1 : 2);
+
+#pragma unroll
+	for (uint32_t i = 0; i < pieces / 2; i++) {
+		const uint32_t first = i * (32 / pieces), to = (place ^ order_of(first, bytes) * 16) + first * bytes;
+		const bool there = WHOLE || first + lane / pieces < count;
+
+		copy16(to, keys + first * ld, there, bytes == 256);
+		copy16(to + PAGED_TILE * bytes, values + first * ld, there, bytes == 256);
+	}
+}
+
+/* Requests the tile's scales: 16 bytes for each of eight lanes, those of keys, then those of values. */
+static __device__ __forceinline__ void scales_request(const struct paged_attention_args *a, uint32_t to, uint32_t page, uint32_t within,
+						      uint32_t kv_head, uint32_t count, const bool WHOLE)
+{
+	const uint32_t lane = threadIdx.x % 32, head = kv_head + lane / 4 * a->kv_heads, key = lane % 4 * 4;
+	const uint32_t held = WHOLE ? 4 : count < key ? 0 : count - key < 4 ? count - key : 4;
+
+	if (lane < 8)
+		copy_some(to + lane * 16, a->scale + paged_scale_of(page, within + key, head, a->ld_scale, a->page_bits), held * 4);
+}
+
 /* Requests the next tile. Keys from the unit's end on become zeros, whatever the page holds. A group of copies
  * ends even if there is no tile, so that groups can be counted. */
 static __device__ __forceinline__ void ring_fill(const struct paged_attention_args *a, struct ring *r, const int D,
@@ -95,31 +129,26 @@ static __device__ __forceinline__ void ring_fill(const struct paged_attention_ar
 	const uint32_t lane = threadIdx.x % 32, bytes = (uint32_t)D * (E4M3 ? 1 : 2), pieces = bytes / 16;
 
 	if (r->unit < r->units) {
-		const uint64_t row = ((uint64_t)(uint32_t)lane_value(r->number, r->turn) << a->page_bits) +
-				     ((uint32_t)r->key & ((1u << a->page_bits) - 1));
-		const uint32_t count = (uint32_t)(r->end - r->key), at = shared_address(r->base + r->filled * r->bytes);
-		const uint32_t place = piece_at(at, lane / pieces, lane % pieces, bytes);
+		const uint32_t page = (uint32_t)lane_value(r->number, r->turn), within = (uint32_t)r->key & ((1u << a->page_bits) - 1);
+		const uint64_t row = ((uint64_t)page << a->page_bits) + within;
+		const uint32_t count = (uint32_t)(r->end - r->key), at = shared_address(r->filled);
+		const uint32_t place = piece_at(at, lane / pieces, lane % pieces, bytes), scales = at + 2 * PAGED_TILE * bytes;
 		const uint64_t ld = a->ld_kv * (E4M3 ? 1 : 2);
 		const uint8_t *keys = a->kv + (row + lane / pieces) * ld + r->kv_head * bytes + lane % pieces * 16;
 		const uint8_t *values = keys + a->kv_heads * bytes;
 
-#pragma unroll
-		for (uint32_t i = 0; i < pieces / 2; i++) {
-			const uint32_t first = i * (32 / pieces), to = (place ^ order_of(first, bytes) * 16) + first * bytes;
-			const bool there = first + lane / pieces < count;
-
-			copy16(to, keys + first * ld, there, bytes == 256);
-			copy16(to + PAGED_TILE * bytes, values + first * ld, there, bytes == 256);
-		}
-		if (E4M3) {
-			const float *scale = a->scale + (row + lane % 16) * a->ld_scale + r->kv_head +
-					     lane / 16 * a->kv_heads;
-
-			copy4(at + 2 * PAGED_TILE * bytes + lane * 4, scale, lane % 16 < count);
+		if (count >= PAGED_TILE) {
+			tile_request(a, place, keys, values, count, D, E4M3, true);
+			if (E4M3)
+				scales_request(a, scales, page, within, r->kv_head, count, true);
+		} else {
+			tile_request(a, place, keys, values, count, D, E4M3, false);
+			if (E4M3)
+				scales_request(a, scales, page, within, r->kv_head, count, false);
 		}
 		ring_next(a, r);
 	}
-	r->filled = r->filled + 1 == r->depth ? 0 : r->filled + 1;
+	r->filled = ring_after(r, r->filled);
 	copy_commit();
 }
 
@@ -225,20 +254,21 @@ static __device__ __forceinline__ void keys_widen(const uint32_t *r, uint32_t *k
 	}
 }
 
-/* A value's FP16 operand is VALUE_UNIT times it: so scales of small values are no subnormal FP16 numbers, and values
- * up to 4094 have room. */
-#define VALUE_UNIT 16.0f
+/* Exponentials are at most 2^TOP_RISE: a column's exponent rises only if a score is further above it. So most tiles need no
+ * maximum over lanes and multiply no sums. */
+#define TOP_RISE 4.0f
 
-/* Two E4M3 registers, of 8 keys each, become one operand: rows are the even and the odd elements. `scale` has those
- * of keys 2 (lane % 4) and the next one of each register. */
-static __device__ __forceinline__ void values_widen(const uint32_t *r, const uint32_t *scale, uint32_t *v)
+/* E4M3 values are multiplied as they are. The other operand is an FP16 number: an exponential times the key's scale times
+ * VALUE_UNIT. So the scales of small values are no subnormal FP16 numbers, and scales up to 15.99 have room. */
+#define VALUE_UNIT 256.0f
+
+/* Two E4M3 registers, of 8 keys each, become one operand: rows are the even and the odd elements. */
+static __device__ __forceinline__ void values_widen(const uint32_t *r, uint32_t *v)
 {
 #pragma unroll
 	for (int i = 0; i < 2; i++) {
-		const uint32_t sorted = pick_bytes(r[i], 0x3120);
-
-		v[2 * i] = multiply_f16(widen_e4m3(sorted), scale[i]);
-		v[2 * i + 1] = multiply_f16(widen_e4m3(sorted >> 16), scale[i]);
+		v[2 * i] = widen_e4m3(pick_bytes(r[i], 0x4420));
+		v[2 * i + 1] = widen_e4m3(pick_bytes(r[i], 0x4431));
 	}
 }
 
@@ -297,14 +327,13 @@ static __device__ __forceinline__ void scores_of(float (*s)[4], uint32_t tile, c
 	}
 }
 
-/* Multiplies the scores by `scale`, and by those of the keys if they are there, and hides keys that come after
- * a column's position. */
+/* Multiplies the scores by `scale`, and by those of E4M3 keys, and hides keys that come after a column's position. */
 static __device__ __forceinline__ void scores_mask(const struct paged_attention_args *a, const struct columns *c, float (*s)[4],
-						   int32_t key, const float *key_scale, const int TILES)
+						   int32_t key, const float *key_scale, const bool E4M3, const int TILES)
 {
 	const uint32_t lane = threadIdx.x % 32;
-	const float scale[2] = {a->scale_log2 * (key_scale ? key_scale[lane / 4] : 1),
-				a->scale_log2 * (key_scale ? key_scale[lane / 4 + 8] : 1)};
+	const float scale[2] = {a->scale_log2 * (E4M3 ? key_scale[lane / 4] : 1),
+				a->scale_log2 * (E4M3 ? key_scale[lane / 4 + 8] : 1)};
 
 #pragma unroll
 	for (int i = 0; i < TILES; i++)
@@ -337,30 +366,24 @@ static __device__ __forceinline__ float lanes_sum(float v)
 	return v + __shfl_xor_sync(~0u, v, 16);
 }
 
-/* Scores become exponentials, and the column's sums of values are multiplied by the factor that a new largest
- * exponent needs. */
-static __device__ __forceinline__ void scores_exp(struct columns *c, float (*s)[4], float (*o)[PAGED_COL_TILES][4], const int D,
+/* Raises the exponents of the columns that have a score more than TOP_RISE above theirs, and multiplies the columns' sums by the
+ * factors that this needs. It is 1 for the other columns, so that a column does not depend on them. */
+static __device__ __forceinline__ void tops_raise(struct columns *c, float (*s)[4], float (*o)[PAGED_COL_TILES][4], const int D,
 						  const int TILES)
 {
 	float factor[PAGED_COL_TILES][2];
-	bool grown = false;
 
 #pragma unroll
 	for (int i = 0; i < TILES; i++)
 #pragma unroll
 		for (int e = 0; e < 2; e++) {
-			const float top = fmaxf(c->top[i][e], lanes_top(fmaxf(s[i][e], s[i][e + 2])));
-			const float base = top == -INFINITY ? 0 : top;
+			const float most = lanes_top(fmaxf(s[i][e], s[i][e + 2]));
+			const float top = most > c->top[i][e] + TOP_RISE ? most : c->top[i][e];
 
-			factor[i][e] = exp2_fast(c->top[i][e] - base);
-			grown |= factor[i][e] != 1;
+			factor[i][e] = exp2_fast(c->top[i][e] - (top == -INFINITY ? 0 : top));
 			c->top[i][e] = top;
-			s[i][e] = exp2_fast(s[i][e] - base);
-			s[i][e + 2] = exp2_fast(s[i][e + 2] - base);
-			c->sum[i][e] = c->sum[i][e] * factor[i][e] + (s[i][e] + s[i][e + 2]);
+			c->sum[i][e] *= factor[i][e];
 		}
-	if (!warp_any(grown))
-		return;
 #pragma unroll
 	for (int d = 0; d < D / 16; d++)
 #pragma unroll
@@ -370,6 +393,31 @@ static __device__ __forceinline__ void scores_exp(struct columns *c, float (*s)[
 				o[d][i][e] *= factor[i][e % 2];
 }
 
+/* Scores become exponentials. */
+static __device__ __forceinline__ void scores_exp(struct columns *c, float (*s)[4], float (*o)[PAGED_COL_TILES][4], const int D,
+						  const int TILES)
+{
+	bool above = false;
+
+#pragma unroll
+	for (int i = 0; i < TILES; i++)
+#pragma unroll
+		for (int e = 0; e < 2; e++)
+			above |= fmaxf(s[i][e], s[i][e + 2]) > c->top[i][e] + TOP_RISE;
+	if (warp_any(above))
+		tops_raise(c, s, o, D, TILES);
+#pragma unroll
+	for (int i = 0; i < TILES; i++)
+#pragma unroll
+		for (int e = 0; e < 2; e++) {
+			const float base = c->top[i][e] == -INFINITY ? 0 : c->top[i][e];
+
+			s[i][e] = exp2_fast(s[i][e] - base);
+			s[i][e + 2] = exp2_fast(s[i][e + 2] - base);
+			c->sum[i][e] += s[i][e] + s[i][e + 2];
+		}
+}
+
 /* Adds exponentials times values. */
 static __device__ __forceinline__ void values_add(float (*o)[PAGED_COL_TILES][4], float (*s)[4], uint32_t tile,
 						  const float *value_scale, const int D, const bool E4M3, const int TILES)
@@ -377,21 +425,17 @@ static __device__ __forceinline__ void values_add(float (*o)[PAGED_COL_TILES][4]
 	const uint32_t lane = threadIdx.x % 32, bytes = (uint32_t)D * (E4M3 ? 1 : 2);
 	const uint32_t values = E4M3 ? piece_at(tile, lane % 16, lane / 16, bytes)
 				     : piece_at(tile, lane / 16 * 8 + lane % 8, lane / 8 % 2, bytes);
-	uint32_t p[PAGED_COL_TILES][2], scale[2] = {0, 0};
+	uint32_t p[PAGED_COL_TILES][2];
 
-	if (E4M3)
 #pragma unroll
-		for (uint32_t e = 0; e < 2; e++) {
-			const float *from = value_scale + e * 8 + lane % 4 * 2;
+	for (int e = 0; e < 2; e++) {
+		const float by = E4M3 ? value_scale[lane / 4 + (uint32_t)e * 8] * VALUE_UNIT : 1;
 
-			scale[e] = pack_f16(from[0] * VALUE_UNIT, from[1] * VALUE_UNIT);
-		}
 #pragma unroll
-	for (int i = 0; i < TILES; i++)
-#pragma unroll
-		for (int e = 0; e < 2; e++)
-			p[i][e] = matrix_turn(E4M3 ? pack_f16(s[i][2 * e], s[i][2 * e + 1])
+		for (int i = 0; i < TILES; i++)
+			p[i][e] = matrix_turn(E4M3 ? pack_f16(s[i][2 * e] * by, s[i][2 * e + 1] * by)
 						   : pack_bf16(s[i][2 * e], s[i][2 * e + 1]));
+	}
 #pragma unroll
 	for (uint32_t d = 0; d < bytes / 32; d++) {
 		uint32_t r[4], v[4];
@@ -400,7 +444,7 @@ static __device__ __forceinline__ void values_add(float (*o)[PAGED_COL_TILES][4]
 			matrix4_turned(r, values ^ d * 32);
 #pragma unroll
 			for (uint32_t h = 0; h < 2; h++) {
-				values_widen(r + 2 * h, scale, v);
+				values_widen(r + 2 * h, v);
 #pragma unroll
 				for (int i = 0; i < TILES; i++)
 					matrix_step_f16(o[2 * d + h][i], v, p[i][0], p[i][1]);
@@ -418,18 +462,18 @@ static __device__ __forceinline__ void tile_take(const struct paged_attention_ar
 						 int32_t key, const uint32_t *q, uint32_t queries, float (*o)[PAGED_COL_TILES][4],
 						 const int D, const bool E4M3, const int TILES)
 {
-	const uint32_t keys = r->base + r->taken * r->bytes, bytes = (uint32_t)D * (E4M3 ? 1 : 2);
+	const uint32_t keys = r->taken, bytes = (uint32_t)D * (E4M3 ? 1 : 2);
 	const float *scale = (const float *)shared_bytes(keys + 2 * PAGED_TILE * bytes);
 	float s[PAGED_COL_TILES][4];
 
 	copy_wait(r->depth - 1);
 	__syncwarp();
 	scores_of(s, shared_address(keys), q, shared_address(queries), D, E4M3, TILES);
-	scores_mask(a, c, s, key, E4M3 ? scale : NULL, TILES);
+	scores_mask(a, c, s, key, scale, E4M3, TILES);
 	scores_exp(c, s, o, D, TILES);
-	values_add(o, s, shared_address(keys + PAGED_TILE * bytes), E4M3 ? scale + PAGED_TILE : NULL, D, E4M3, TILES);
+	values_add(o, s, shared_address(keys + PAGED_TILE * bytes), scale + PAGED_TILE, D, E4M3, TILES);
 	__syncwarp();
-	r->taken = r->taken + 1 == r->depth ? 0 : r->taken + 1;
+	r->taken = ring_after(r, r->taken);
 	ring_fill(a, r, D, E4M3);
 }
 
@@ -697,8 +741,8 @@ static __device__ __forceinline__ void unit_run(const struct paged_attention_arg
 /* The block's ring before its first unit. */
 static __device__ __forceinline__ struct ring ring_of_block(const struct paged_attention_args *a, uint32_t slot)
 {
-	const struct ring r = {threadIdx.x / 32 * a->depth * slot, slot, a->depth, 0, 0, a->block[blockIdx.x],
-			       a->block[blockIdx.x + 1], 0, 0, 0, 0, 0, 0, 0};
+	const uint32_t base = threadIdx.x / 32 * a->depth * slot;
+	const struct ring r = {base, slot, a->depth, base, base, a->block[blockIdx.x], a->block[blockIdx.x + 1], 0, 0, 0, 0, 0, 0, 0};
 
 	return r;
 }

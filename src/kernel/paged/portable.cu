@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention over a paged KV cache for any GPU from sm_80 on. Reference: tests/gpu/ref_paged.c. */
 #include "kernel/paged/attention.cuh"
+#include "kernel/paged/widen.cuh"
 
 #define PAGED_ENTRY(NAME, D, E4M3)                                                                           \
 	ENTRY void __launch_bounds__(PAGED_THREADS, 1)                                                       \
@@ -24,3 +25,8 @@ PAGED_LATE_ENTRY(bf16, 64, false)
 PAGED_LATE_ENTRY(bf16, 128, false)
 PAGED_LATE_ENTRY(e4m3, 64, true)
 PAGED_LATE_ENTRY(e4m3, 128, true)
+
+ENTRY void __launch_bounds__(PAGED_WIDEN_THREADS) paged_widen(const __grid_constant__ struct paged_widen_args a)
+{
+	widen(&a);
+}

@@ -27,6 +27,16 @@ struct paged_tile {
 };
 static_assert(sizeof(struct paged_tile) == 32, "layout shared with nvcc");
 
+/*
+ * Tiles of one launch. Over a BF16 cache a step has one part. Over an E4M3 cache, the pages of a part are
+ * first converted (kernel/paged/widen.h). If the pages of a step exceed the copy, the step has several parts.
+ */
+struct paged_part {
+	uint32_t tile, tiles; /* first one, and how many */
+	uint32_t wide, wides; /* blocks of the copy, likewise */
+};
+static_assert(sizeof(struct paged_part) == 16, "layout shared with nvcc");
+
 /* Entries tiles_bf16_dD of file paged_attention_sm90, D = 64 or 128. Of `dense` they use the tensor maps, o,
  * o_step, heads, kv_heads and scale_log2. left is ATTENTION_OPEN, right is 0, and q_starts is any address but
  * 0. Boxes of K and V have the rows of a page. */

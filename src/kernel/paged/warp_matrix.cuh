@@ -40,11 +40,10 @@ static __device__ __forceinline__ void copy16(uint32_t to, const uint8_t *from, 
 			     : "memory");
 }
 
-static __device__ __forceinline__ void copy4(uint32_t to, const float *from, bool there)
+/* Copies the first `bytes` of 16 bytes, and writes zeros for the rest. */
+static __device__ __forceinline__ void copy_some(uint32_t to, const float *from, uint32_t bytes)
 {
-	asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from),
-		     "r"(there ? 4 : 0)
-		     : "memory");
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
 static __device__ __forceinline__ void copy_commit(void)
@@ -56,12 +55,18 @@ static __device__ __forceinline__ void copy_commit(void)
 	case N:                                                                                              \
 		asm volatile("cp.async.wait_group " #N ";" ::: "memory");                                    \
 		break
-/* Waits until at most `later` of this thread's copy groups are in flight. */
+/* Waits until at most `later` of this thread's copy groups are in flight. Rings of two and three slots need no jump table. */
 static __device__ __forceinline__ void copy_wait(uint32_t later)
 {
+	if (later == 2) {
+		asm volatile("cp.async.wait_group 2;" ::: "memory");
+		return;
+	}
+	if (later == 1) {
+		asm volatile("cp.async.wait_group 1;" ::: "memory");
+		return;
+	}
 	switch (later) {
-		COPY_WAIT(1);
-		COPY_WAIT(2);
 		COPY_WAIT(3);
 		COPY_WAIT(4);
 		COPY_WAIT(5);
@@ -149,14 +154,6 @@ static __device__ __forceinline__ uint32_t pack_bf16(float low, float high)
 	uint32_t v;
 
 	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(v) : "f"(high), "f"(low));
-	return v;
-}
-
-static __device__ __forceinline__ uint32_t multiply_f16(uint32_t x, uint32_t y)
-{
-	uint32_t v;
-
-	asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(v) : "r"(x), "r"(y));
 	return v;
 }
 

@@ -4,7 +4,7 @@
  * a tile of a row, and finds its largest magnitude by shuffles. The code is C except for nvcc's keywords, so
  * tests/gpu/emulate.h can run it on a CPU. References: tests/gpu/ref_train_fp8.c.
  */
-#include "kernel/train/fp8.cuh"
+#include "kernel/train/fp8_square.cuh"
 
 #define KEEP 2 /* vectors of a row per thread: train_row_threads */
 #define WIDE_LANES (TILE / 16)
@@ -161,7 +161,7 @@ ENTRY void __launch_bounds__(TRAIN_THREADS) train_fp8_swiglu(const __grid_consta
 #pragma unroll
 			for (int j = 0; j < 8; j++)
 				g[j] = rounded(g[j] * sigmoid_of(g[j]) * u[j]);
-			if (p[i].left > 0)
+			if (p[i].left > 0 && a.h)
 				store8(a.h + p[i].row * a.ld_h + p[i].col, pack8(g), p[i].left, wide_h);
 			put_tile(&a.q, g, p[i].row, p[i].col, p[i].left, p[i].mine);
 		}
@@ -266,65 +266,95 @@ ENTRY void __launch_bounds__(TRAIN_THREADS)
 	put_turned(turned, a.to + col0 * a.ld_to + row0, a.ld_to, TILE, a.cols - col0, a.rows - row0);
 }
 
-#define COLUMNS TRAIN_FP8_COLUMNS
-#define ACROSS (COLUMNS / 8)
-
 ENTRY void __launch_bounds__(TRAIN_THREADS)
 	train_fp8_columns(const __grid_constant__ struct train_fp8_columns_args a)
 {
-	const uint32_t per_row = (a.cols + COLUMNS - 1) / COLUMNS, tile = blockIdx.x / per_row;
-	const int64_t row0 = (int64_t)tile * TILE, col0 = (int64_t)(blockIdx.x - tile * per_row) * COLUMNS;
-	const int across = threadIdx.x % ACROSS * 8, down = threadIdx.x / ACROSS;
-	const int64_t left = a.cols - col0 - across;
+	const struct square t = square_of(a.rows, a.cols);
 	const int wide = wide16(a.x, a.ld_x * 2);
-	float *inverse = (float *)shared, *part_most = inverse + COLUMNS;
-	uint8_t *turned = (uint8_t *)shared + TRAIN_FP8_TURNED_AT;
-	float most[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-	uint4 kept[TURNS_OF(ACROSS)];
+	uint4 kept[TURNS_OF(LANES)];
 
 #pragma unroll
-	for (int i = 0; i < TURNS_OF(ACROSS); i++) {
-		const int64_t row = row0 + i * ROWS_OF(ACROSS) + down;
+	for (int i = 0; i < TURNS_OF(LANES); i++) {
+		const int64_t row = t.row0 + square_row(i);
 
-		kept[i] = load_or_0(a.x + row * a.ld_x + col0 + across, row < a.rows ? left : 0, wide);
+		kept[i] = load_or_0(a.x + row * a.ld_x + t.col, row < a.rows ? t.left : 0, wide);
 	}
+	if (a.q.to) {
 #pragma unroll
-	for (int i = 0; i < TURNS_OF(ACROSS); i++) {
-		float v[8];
-
-		unpack8(v, kept[i]);
-#pragma unroll
-		for (int j = 0; j < 8; j++)
-			most[j] = larger_of(most[j], fabsf(v[j]));
+		for (int i = 0; i < TURNS_OF(LANES); i++)
+			put_square_row(&a.q, &t, i, kept[i]);
 	}
-#pragma unroll
-	for (int j = 0; j < 8; j++)
-		part_most[down * COLUMNS + across + j] = most[j];
-	__syncthreads();
-	if (threadIdx.x < COLUMNS) {
-		float all = 0;
-		struct factor f;
+	put_square_columns(&a.y, &t, kept);
+}
 
-		for (int i = 0; i < ROWS_OF(ACROSS); i++)
-			all = larger_of(all, part_most[i * COLUMNS + (int)threadIdx.x]);
-		f = factor_of(all);
-		inverse[threadIdx.x] = f.inverse;
-		if (col0 + threadIdx.x < a.cols)
-			put_scale(a.y.scale + tile * a.y.step + col0 + threadIdx.x, f.scale, a.y.overflows);
-	}
-	__syncthreads();
-#pragma unroll
-	for (int i = 0; i < TURNS_OF(ACROSS); i++) {
-		float v[8];
+/* The gradient of gate, of up, and h, of eight elements each. */
+static __device__ __forceinline__ void swiglu_bwd8(uint4 *gate, uint4 *up, uint4 *dh)
+{
+	float g[8], u[8], d[8];
 
-		unpack8(v, kept[i]);
+	unpack8(g, *gate);
+	unpack8(u, *up);
+	unpack8(d, *dh);
 #pragma unroll
-		for (int j = 0; j < 8; j++)
-			v[j] *= inverse[across + j];
-		turn8(turned, across, i * ROWS_OF(ACROSS) + down, eight_e4m3(v));
+	for (int j = 0; j < 8; j++) {
+		const float s = sigmoid_of(g[j]), silu = g[j] * s, x = d[j];
+
+		d[j] = silu * u[j];
+		g[j] = x * u[j] * (s + silu * (1.0f - s));
+		u[j] = x * silu;
 	}
-	__syncthreads();
-	put_turned(turned, a.y.to + col0 * a.y.ld + row0, a.y.ld, COLUMNS, a.cols - col0, a.rows - row0);
+	*gate = pack8(g);
+	*up = pack8(u);
+	*dh = pack8(d);
+}
+
+/* The gradient of gate stays in registers until its columns are quantized. That of up and h wait in shared
+ * memory, where each thread reads only what it wrote itself. */
+ENTRY void __launch_bounds__(TRAIN_THREADS, 2)
+	train_fp8_swiglu_bwd_columns(const __grid_constant__ struct train_fp8_swiglu_columns_args a)
+{
+	struct square t = square_of(a.rows, a.ffn);
+	const int wide = wide16(a.gate_up, a.ld_gate_up * 2), wide_dh = wide16(a.dh, a.ld_dh * 2);
+	uint4 *up_kept = (uint4 *)((uint8_t *)shared + TRAIN_FP8_SQUARE_SHARED) + threadIdx.x;
+	uint4 *h_kept = up_kept + TURNS_OF(LANES) * TRAIN_THREADS;
+	struct square of_up;
+	uint4 kept[TURNS_OF(LANES)];
+
+	t.cols = 2 * (int64_t)a.ffn;
+	of_up = t;
+	of_up.col0 += a.ffn;
+	of_up.col += a.ffn;
+#pragma unroll
+	for (int i = 0; i < TURNS_OF(LANES); i += 2) {
+		uint4 up[2], dh[2];
+
+#pragma unroll
+		for (int k = 0; k < 2; k++) {
+			const int64_t row = t.row0 + square_row(i + k), left = row < a.rows ? t.left : 0;
+			const uint16_t *gate = a.gate_up + row * a.ld_gate_up + t.col;
+
+			kept[i + k] = load_or_0(gate, left, wide);
+			up[k] = load_or_0(gate + a.ffn, left, wide);
+			dh[k] = load_or_0(a.dh + row * a.ld_dh + t.col, left, wide_dh);
+		}
+#pragma unroll
+		for (int k = 0; k < 2; k++) {
+			swiglu_bwd8(&kept[i + k], &up[k], &dh[k]);
+			put_square_row(&a.q, &t, i + k, kept[i + k]);
+			put_square_row(&a.q, &of_up, i + k, up[k]);
+			up_kept[(i + k) * TRAIN_THREADS] = up[k];
+			h_kept[(i + k) * TRAIN_THREADS] = dh[k];
+		}
+	}
+	put_square_columns(&a.y, &t, kept);
+#pragma unroll
+	for (int i = 0; i < TURNS_OF(LANES); i++)
+		kept[i] = up_kept[i * TRAIN_THREADS];
+	put_square_columns(&a.y, &of_up, kept);
+#pragma unroll
+	for (int i = 0; i < TURNS_OF(LANES); i++)
+		kept[i] = h_kept[i * TRAIN_THREADS];
+	put_square_columns(&a.again, &t, kept);
 }
 
 ENTRY void __launch_bounds__(TRAIN_THREADS) train_fp8_add_bias(const __grid_constant__ struct train_fp8_bias_args a)

@@ -13,12 +13,18 @@
 
 enum {
 	TRAIN_FP8_TILE = 128,
-	TRAIN_FP8_COLUMNS = 64, /* columns of a block of train_fp8_columns */
-	TRAIN_FP8_PITCH = 132,	/* bytes of a row of a transposed tile in shared memory */
+	TRAIN_FP8_PITCH = 132, /* bytes of a row of a transposed tile of a weight in shared memory */
 	TRAIN_FP8_NORM_SHARED = 128,
-	/* Bytes in shared memory before the transposed tile: largest magnitudes and factors. */
-	TRAIN_FP8_TURNED_AT = (1 + 32) * TRAIN_FP8_COLUMNS * 4,
+	/* Bytes in shared memory before the transposed tile of a weight: largest magnitudes. */
+	TRAIN_FP8_TURNED_AT = 128,
 	TRAIN_FP8_TURN_SHARED = TRAIN_FP8_TURNED_AT + TRAIN_FP8_TILE * TRAIN_FP8_PITCH,
+	/* Shared memory of kernels that quantize columns: largest magnitudes of each warp in BF16, factors,
+	 * and the transposed tile. */
+	TRAIN_FP8_INVERSE_AT = TRAIN_THREADS / 32 * TRAIN_FP8_TILE * 2,
+	TRAIN_FP8_SQUARE_AT = TRAIN_FP8_INVERSE_AT + TRAIN_FP8_TILE * 4,
+	TRAIN_FP8_SQUARE_SHARED = TRAIN_FP8_SQUARE_AT + TRAIN_FP8_TILE * TRAIN_FP8_TILE,
+	/* Also two tiles in BF16. */
+	TRAIN_FP8_SWIGLU_SHARED = TRAIN_FP8_SQUARE_SHARED + 2 * TRAIN_FP8_TILE * TRAIN_FP8_TILE * 2,
 };
 
 /* Rows quantized to E4M3: the scale of row t and tile i is scale[i * step + t]. */
@@ -55,7 +61,7 @@ struct train_fp8_norm_args {
 static_assert(sizeof(struct train_fp8_norm_args) == 112, "layout shared with nvcc");
 
 /*
- * train_fp8_swiglu: h has the bits of train_swiglu, and q is h in E4M3, (rows, ffn).
+ * train_fp8_swiglu: h has the bits of train_swiglu, and q is h in E4M3, (rows, ffn). h 0: q alone.
  * train_fp8_swiglu_bwd: gate_up, h and h_again have the bits of train_swiglu_bwd, and q is the new gate_up in
  * E4M3, (rows, 2 ffn). ffn is a multiple of 128.
  * Grid: train_fp8_blocks(rows, ffn), or any, of TRAIN_THREADS.
@@ -105,15 +111,32 @@ struct train_fp8_transpose_args {
 static_assert(sizeof(struct train_fp8_transpose_args) == 72, "layout shared with nvcc");
 
 /* train_fp8_columns: y is the transposed x, (cols, rows), quantized along the rows of x. Column j and tile i
- * of 128 rows have the scale y.scale[i * y.step + j]. rows is a multiple of 4. Grid: (cols + 63) / 64 * tiles
- * of rows. Threads: TRAIN_THREADS. Shared: TRAIN_FP8_TURN_SHARED. */
+ * of 128 rows have the scale y.scale[i * y.step + j]. q is x with the bits of train_fp8_quantize, unless q.to
+ * is 0. rows is a multiple of 4. Grid: tiles of cols * tiles of rows. Threads: TRAIN_THREADS. Shared:
+ * TRAIN_FP8_SQUARE_SHARED. */
 struct train_fp8_columns_args {
 	DEVICE_PTR(const uint16_t) x; /* (rows, cols), ld_x */
-	struct train_fp8_rows y;
+	struct train_fp8_rows y, q;
 	int64_t ld_x;
 	uint32_t rows, cols;
 };
-static_assert(sizeof(struct train_fp8_columns_args) == 64, "layout shared with nvcc");
+static_assert(sizeof(struct train_fp8_columns_args) == 104, "layout shared with nvcc");
+
+/*
+ * train_fp8_swiglu_bwd_columns: the gradient of gate_up and h, in E4M3 alone. They have the bits that
+ * train_fp8_swiglu_bwd would give with h_again, and that train_fp8_columns would make of its results: q is
+ * the gradient, (rows, 2 ffn), y the transposed gradient, (2 ffn, rows), and again the transposed h, (ffn,
+ * rows). rows is a multiple of 4, and ffn of 128. Grid: ffn / 128 * tiles of rows. Threads: TRAIN_THREADS.
+ * Shared: TRAIN_FP8_SWIGLU_SHARED.
+ */
+struct train_fp8_swiglu_columns_args {
+	DEVICE_PTR(const uint16_t) gate_up; /* (rows, 2 ffn), ld_gate_up: gate, then up */
+	DEVICE_PTR(const uint16_t) dh;	    /* (rows, ffn), ld_dh */
+	struct train_fp8_rows q, y, again;
+	int64_t ld_gate_up, ld_dh;
+	uint32_t rows, ffn;
+};
+static_assert(sizeof(struct train_fp8_swiglu_columns_args) == 160, "layout shared with nvcc");
 
 /* train_fp8_add_bias: y = bf16(y + bias). Grid: train_fp8_blocks(rows, cols), or any, of TRAIN_THREADS. */
 struct train_fp8_bias_args {

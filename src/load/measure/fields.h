@@ -23,6 +23,7 @@
 	X(name##_samples, "", 0, what ": number of samples")
 
 #define LOAD_FIELDS(X) \
+	X(server_gpus, "", 0, "GPUs of the server; absent: not known") \
 	X(window_s, "s", 0, "length of the measured window") \
 	X(requests, "", 0, "requests due in the window") \
 	X(answered, "", 0, "of these, answered completely") \

@@ -6,6 +6,7 @@
 #include "model/cpu/invariant/quantised_gemm.h"
 #include "model/generation/choice.h"
 #include "model/gpu/paged/lists.h"
+#include "model/gpu/paged/tiles.h"
 #include "model/gpu/paged/work.h"
 #include "model/tensor/fp8.h"
 #include "model/tensor/matrix.h"
@@ -208,6 +209,18 @@ enum status workspace_sampling(struct backend *back, struct paged_room *room, st
 	return arena_mat(back->arena, MEM_WORKSPACE, &room->sampling, "lists and workspace of sampling", err);
 }
 
+static enum status workspace_wide(struct backend *back, const struct attention *at, struct paged_room *room,
+				  struct error *err)
+{
+	room->wide = (struct mat){.rows = paged_lists_copy_blocks(at, &room->limits) *
+					  PAGED_TILES_KEYS(at->head_dim),
+				  .cols = 2 * at->kv_heads * at->head_dim,
+				  .dtype = DTYPE_BF16};
+	return room->wide.rows ? arena_mat(back->arena, MEM_WORKSPACE, &room->wide,
+					   "keys and values of prompts in BF16", err)
+			       : STATUS_OK;
+}
+
 enum status workspace_paged(struct backend *back, const struct attention *at, const struct paged_limits *most,
 			    struct paged_room *room, struct error *err)
 {
@@ -230,9 +243,10 @@ enum status workspace_paged(struct backend *back, const struct attention *at, co
 				     .cols = PAGED_PARTIAL(at->head_dim),
 				     .dtype = DTYPE_F32};
 	st = arena_mat(back->arena, MEM_WORKSPACE, &room->lists, "lists of a step", err);
-	return st ? st
-		  : arena_mat(back->arena, MEM_WORKSPACE, &room->partial, "partial results of attention",
-			      err);
+	if (!st)
+		st = arena_mat(back->arena, MEM_WORKSPACE, &room->partial, "partial results of attention",
+			       err);
+	return st || !most->widens ? st : workspace_wide(back, at, room, err);
 }
 
 enum status workspace_blocks(struct backend *back, const struct gemm *g, struct mat *room, struct error *err)
@@ -281,10 +295,12 @@ enum status workspace_fp8_numbers(struct backend *back, const struct gemm *g, st
 	return st ? st : arena_mat(back->arena, MEM_WORKSPACE, b, "weights of a GEMM in FP8", err);
 }
 
-bool workspace_fp8_has(const struct mat *x, bool along_rows)
+const struct mat *workspace_fp8_copy(const struct mat *x, bool along_rows)
 {
-	return x->e4m3 && !along_rows && fp8_is_rows(x->e4m3) && x->e4m3->cols == x->cols &&
-	       x->e4m3->rows == x->rows;
+	const struct mat *copy = along_rows ? x->e4m3_columns : x->e4m3;
+	const int64_t rows = along_rows ? x->cols : x->rows, k = along_rows ? x->rows : x->cols;
+
+	return copy && fp8_is_rows(copy) && copy->rows == rows && copy->cols == k ? copy : NULL;
 }
 
 enum status workspace_fp8_rows(struct backend *back, const struct mat *x, bool along_rows, struct mat *q,

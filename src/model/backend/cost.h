@@ -51,9 +51,9 @@ void cost_quantize(struct backend *back, const struct mat *from, const struct ma
 /* CPU only: numbers of some rows of a linear layer in 4 bits that becomes E4M3. */
 enum status workspace_slot_numbers(struct backend *back, const struct slot_part *part, struct mat *rows,
 				   struct error *err);
-/* GPU only: whether an operand of a GEMM in FP8 has a copy in E4M3 along k; room for one otherwise, with its
+/* GPU only: the copy in E4M3 along k that an operand of a GEMM in FP8 has, or NULL; room for one, with its
  * rows along k. along_rows: k is x's rows. */
-bool workspace_fp8_has(const struct mat *x, bool along_rows);
+const struct mat *workspace_fp8_copy(const struct mat *x, bool along_rows);
 enum status workspace_fp8_rows(struct backend *back, const struct mat *x, bool along_rows, struct mat *q,
 			       struct error *err);
 /* CPU only: the operands of a GEMM in FP8, as numbers. */

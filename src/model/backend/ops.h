@@ -224,6 +224,8 @@ struct ops {
 	 * finite are counted as by gemm. */
 	enum status (*quantize_e4m3)(struct backend *, struct mat from, struct mat to, struct mat transposed,
 				     int32_t *overflows, struct error *);
+	/* Writes x->e4m3 and x->e4m3_columns, reading x once. GPU only. */
+	enum status (*quantize_both)(struct backend *, struct mat x, struct error *);
 	/* x[t] = table[token[t]]. Backward adds rows of dx to dtable. */
 	enum status (*embed)(struct backend *, const struct batch *, struct mat table, struct mat x,
 			     struct error *);

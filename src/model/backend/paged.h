@@ -42,6 +42,7 @@ struct paged_limits {
 	int64_t pages; /* of one sequence */
 	int64_t vocab;
 	int32_t page_tokens;
+	bool widens; /* GPU only: prompts read an E4M3 cache through a copy in BF16 */
 };
 /* Memory that the operations below use in every step, at fixed addresses (workspace_paged). */
 struct paged_room {
@@ -50,10 +51,12 @@ struct paged_room {
 	struct mat lists;		   /* GPU only: the lists of paged_put */
 	struct mat sampling;		   /* workspace of sample; on a GPU also its lists */
 	struct mat partial;		   /* workspace of paged_attention */
+	struct mat wide; /* only if limits.widens: a copy of pages in BF16 (kernel/paged/widen.h) */
 };
 
 /* The KV cache of one layer. kv [pages * page_tokens, 2 kv_heads head_dim]: keys of all heads, then values.
- * In BF16 on a GPU, F32 on a CPU; or E4M3 with a scale per row and head: value = element * scale. */
+ * In BF16 on a GPU, F32 on a CPU; or E4M3 with a scale per row and head: value = element * scale. A GPU has
+ * the scales of a page in another order (kernel/paged/scale.h). */
 struct paged_layer {
 	struct mat kv;
 	struct mat scale; /* F32 [pages * page_tokens, 2 kv_heads]; rows 0: kv is not E4M3 */

@@ -53,9 +53,9 @@ static enum status plan_fp8(struct backend *back, const struct gemm *g, struct e
 	struct mat room;
 	enum status st = STATUS_OK;
 
-	if (!workspace_fp8_has(&g->a, g->trans_a))
+	if (!workspace_fp8_copy(&g->a, g->trans_a))
 		st = workspace_fp8_rows(back, &g->a, g->trans_a, &room, err);
-	if (!st && !fp8_is_weight(&g->b) && !workspace_fp8_has(&g->b, !g->trans_b))
+	if (!st && !fp8_is_weight(&g->b) && !workspace_fp8_copy(&g->b, !g->trans_b))
 		st = workspace_fp8_rows(back, &g->b, !g->trans_b, &room, err);
 	return st;
 }
@@ -83,6 +83,11 @@ static enum status plan_quantize_e4m3(struct backend *back, struct mat from, str
 				      struct mat transposed, int32_t *overflows, struct error *err)
 {
 	cost_quantize(back, &from, &transposed);
+	return STATUS_OK;
+}
+
+static enum status plan_quantize_both(struct backend *back, struct mat x, struct error *err)
+{
 	return STATUS_OK;
 }
 
@@ -404,6 +409,7 @@ static const struct ops plan_ops = {
 	.zero = plan_zero,
 	.gemm = plan_gemm,
 	.quantize_e4m3 = plan_quantize_e4m3,
+	.quantize_both = plan_quantize_both,
 	.embed = plan_embed,
 	.embed_bwd = plan_embed_bwd,
 	.embed_part = plan_embed_part,

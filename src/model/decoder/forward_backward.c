@@ -182,6 +182,49 @@ static void share_fp8_room(const struct pass *p, const struct mat *room, const s
 	}
 }
 
+/* Whether the backward pass of SwiGLU writes columns, and nothing in BF16: only GEMMs in FP8 read its
+ * results. */
+static bool writes_columns(const struct pass *p, const struct layer *l)
+{
+	const struct linear *up = &l->gate_up, *down = &l->down;
+
+	return p->model->fp8 && p->back->kind == BACKEND_GPU && !p->forward_only && up->is_fp8 &&
+	       up->w.grad.rows && !up->adapters && !up->bias.grad.rows && down->w.grad.rows &&
+	       !down->adapters && p->model->shape.ffn % FP8_TILE == 0;
+}
+
+static void share_columns(struct mat *of, struct mat *copy, const struct mat *place, int32_t *overflows)
+{
+	*copy = *place;
+	copy->overflows = overflows;
+	of->e4m3_columns = copy;
+}
+
+/* Full fine-tuning: SwiGLU's results by columns. They come last, so attention's backward pass uses their
+ * memory. */
+static enum status place_columns(const struct pass *p, struct error *err)
+{
+	const struct layer_saved *first = p->saved->layer;
+	struct mat gate_up = {0}, h = {0};
+	enum status st = STATUS_OK;
+
+	for (int64_t i = 0; !st && i < p->model->shape.layers; i++) {
+		const struct layer *l = &p->model->layer[i];
+
+		if (!writes_columns(p, l))
+			continue;
+		if (!h.rows)
+			st = workspace_fp8_rows(p->back, &first->gate_up, true, &gate_up, err);
+		if (!st && !h.rows)
+			st = workspace_fp8_rows(p->back, &first->h, true, &h, err);
+		share_columns(&p->saved->layer[i].gate_up, &p->saved->fp8[i].gate_up_columns, &gate_up,
+			      counter(&l->gate_up, true));
+		share_columns(&p->saved->layer[i].h, &p->saved->fp8[i].h_columns, &h,
+			      counter(&l->down, true));
+	}
+	return st;
+}
+
 static struct linear_run linear_run_of(const struct pass *p)
 {
 	return (struct linear_run){.back = p->back,
@@ -368,6 +411,8 @@ static enum status place_saved(const struct pass *p, struct error *err)
 		place_tails(p->model, &saved->layer[layer]);
 	if (!st)
 		share_fp8_room(p, &room, &scales);
+	if (!st)
+		st = place_columns(p, err);
 	saved->end = arena_mark(p->back->arena);
 	return st;
 }

@@ -430,7 +430,8 @@ static enum status tile_bwd(const struct tile *t, const struct layer *l, struct 
 	const struct layer_run *run = &t->run;
 	struct backend *back = run->linear.back;
 	const struct arena_mark mark = arena_mark(back->arena);
-	struct mat dn, dy;
+	struct gradient_copies of_dy, of_gate_up;
+	struct mat dn, dy, d_gate_up = s->gate_up;
 	enum status st = remake(run, l, s, make_mlp_again, err);
 
 	if (!st)
@@ -438,9 +439,13 @@ static enum status tile_bwd(const struct tile *t, const struct layer *l, struct 
 	if (!st)
 		st = gather_dy(run, &l->down, dx, &dy, err);
 	if (!st)
+		st = linear_quantize_gradient(&run->linear, &l->down, &dy, &of_dy, err);
+	if (!st)
 		st = swiglu_down_bwd(run, l, s, dy, err);
 	if (!st)
-		st = backward_sum(run, &l->gate_up, s->n2, s->u_gate_up, s->gate_up, dn, err);
+		st = linear_quantize_gradient(&run->linear, &l->gate_up, &d_gate_up, &of_gate_up, err);
+	if (!st)
+		st = backward_sum(run, &l->gate_up, s->n2, s->u_gate_up, d_gate_up, dn, err);
 	if (!st)
 		st = norm_bwd(run, &l->norm2, dn, s->x2, s->rstd2, dx, err);
 	arena_reset(back->arena, &mark);
@@ -471,6 +476,7 @@ static enum status attention_bwd(const struct layer_run *run, const struct layer
 	const struct attention at = layer_attention(run->shape);
 	const bool norm_wanted = input_wanted || l->norm1.grad.rows;
 	const int64_t rows = run->batch->tokens;
+	struct gradient_copies of_dy, of_dqkv;
 	struct mat d_o, dqkv, dn = {0}, dy;
 	enum status st;
 
@@ -484,11 +490,15 @@ static enum status attention_bwd(const struct layer_run *run, const struct layer
 	if (!st)
 		st = gather_dy(run, &l->o, dx, &dy, err);
 	if (!st)
+		st = linear_quantize_gradient(&run->linear, &l->o, &dy, &of_dy, err);
+	if (!st)
 		st = linear_backward(&run->linear, &l->o, s->o, s->u_o, dy, d_o, err);
 	if (!st)
 		st = back->ops->attention_bwd(back, &at, run->batch, s->qkv, s->o, s->lse, d_o, dqkv, err);
 	if (!st)
 		st = rope_bwd(run, l, s, dqkv, err);
+	if (!st)
+		st = linear_quantize_gradient(&run->linear, &l->qkv, &dqkv, &of_dqkv, err);
 	if (!st)
 		st = backward_sum(run, &l->qkv, s->n1, s->u_qkv, dqkv, dn, err);
 	if (!st && norm_wanted)

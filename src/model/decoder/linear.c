@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/decoder/linear.h"
+#include "model/backend/cost.h"
 #include "model/tensor/fp8.h"
 #include "model/tensor/matrix.h"
 
@@ -506,6 +507,23 @@ static enum status base_trained(const struct linear_run *run, const struct linea
 	};
 
 	return run->back->ops->gemm(run->back, &g, err);
+}
+
+enum status linear_quantize_gradient(const struct linear_run *run, const struct linear *l, struct mat *dy,
+				     struct gradient_copies *copies, struct error *err)
+{
+	struct backend *back = run->back;
+	enum status st;
+
+	if (back->kind != BACKEND_GPU || !l->is_fp8 || !l->w.grad.rows || dy->e4m3)
+		return STATUS_OK;
+	st = workspace_fp8_rows(back, dy, false, &copies->rows, err);
+	if (!st)
+		st = workspace_fp8_rows(back, dy, true, &copies->columns, err);
+	copies->rows.overflows = copies->columns.overflows = count_at(l, true);
+	dy->e4m3 = &copies->rows;
+	dy->e4m3_columns = &copies->columns;
+	return st ? st : back->ops->quantize_both(back, *dy, err);
 }
 
 bool linear_has_halves(const struct linear_run *run, const struct linear *l)

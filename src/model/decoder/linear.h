@@ -81,6 +81,14 @@ enum status linear_forward_columns(const struct linear_run *run, const struct li
  * unwritten. */
 enum status linear_forward_swiglu(const struct linear_run *run, const struct linear *l, struct mat x,
 				  struct mat y, struct mat h, struct mat u, struct error *err);
+/* A gradient in E4M3, in both orientations. */
+struct gradient_copies {
+	struct mat rows, columns;
+};
+/* Full fine-tuning in FP8 on a GPU: gives dy both copies for the GEMMs of `l`, unless it has one. They are in
+ * the arena. */
+enum status linear_quantize_gradient(const struct linear_run *run, const struct linear *l, struct mat *dy,
+				     struct gradient_copies *copies, struct error *err);
 /* In fused form, dy has a tail to work in. Adds to the gradient of the trained parameters. dx (absent: not
  * wanted) becomes the gradient of x. */
 enum status linear_backward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,

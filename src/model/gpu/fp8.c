@@ -54,36 +54,45 @@ static enum status quantize_rows(struct backend *back, const struct mat *x, cons
 		       TRAIN_THREADS, 0, &args, err);
 }
 
-static enum status quantize_columns(struct backend *back, const struct mat *x, const struct mat *q,
-				    int32_t *overflows, struct error *err)
+/* rows NULL: columns alone. */
+static enum status quantize_columns(struct backend *back, const struct mat *x, const struct mat *columns,
+				    const struct mat *rows, struct error *err)
 {
-	const struct train_fp8_columns_args args = {
+	struct train_fp8_columns_args args = {
 		.x = gpu_address(x->data),
-		.y = rows_of(q, overflows),
+		.y = rows_of(columns, columns->overflows),
 		.ld_x = x->ld,
 		.rows = (uint32_t)x->rows,
 		.cols = (uint32_t)x->cols,
 	};
-	const int64_t across = (x->cols + TRAIN_FP8_COLUMNS - 1) / TRAIN_FP8_COLUMNS;
 
-	return gpu_run(back, GPU_KERNEL_FP8_COLUMNS, (unsigned)(across * fp8_tiles(x->rows)), TRAIN_THREADS,
-		       TRAIN_FP8_TURN_SHARED, &args, err);
+	if (rows)
+		args.q = rows_of(rows, rows->overflows);
+	return gpu_run(back, GPU_KERNEL_FP8_COLUMNS, (unsigned)(fp8_tiles(x->cols) * fp8_tiles(x->rows)),
+		       TRAIN_THREADS, TRAIN_FP8_SQUARE_SHARED, &args, err);
+}
+
+enum status gpu_quantize_both(struct backend *back, struct mat x, struct error *err)
+{
+	return quantize_columns(back, &x, x.e4m3_columns, x.e4m3, err);
 }
 
 /* Makes the rows of a GEMM's operand along k in E4M3, unless they are so. */
 static enum status make_rows(struct backend *back, const struct mat *x, bool along_rows, int32_t *overflows,
 			     struct mat *q, struct error *err)
 {
+	const struct mat *made = fp8_is_weight(x) ? x : workspace_fp8_copy(x, along_rows);
 	enum status st;
 
-	if (fp8_is_weight(x) || workspace_fp8_has(x, along_rows)) {
-		*q = fp8_is_weight(x) ? *x : *x->e4m3;
+	if (made) {
+		*q = *made;
 		return STATUS_OK;
 	}
 	st = workspace_fp8_rows(back, x, along_rows, q, err);
+	q->overflows = overflows;
 	if (st || x->dtype != DTYPE_BF16)
 		return st ? st : error_set(err, STATUS_BUG, "an operand of a GEMM in FP8 that is not BF16");
-	return along_rows ? quantize_columns(back, x, q, overflows, err)
+	return along_rows ? quantize_columns(back, x, q, NULL, err)
 			  : quantize_rows(back, x, q, overflows, err);
 }
 
@@ -219,10 +228,10 @@ enum status gpu_rmsnorm_fp8(struct backend *back, const struct mat *x, const str
 enum status gpu_swiglu_fp8(struct backend *back, const struct mat *gate_up, const struct mat *h,
 			   const struct mat *h_again, const struct mat *q, struct error *err)
 {
-	const bool backward = q == gate_up->e4m3;
+	const bool backward = q == gate_up->e4m3, alone = !backward && h->e4m3_columns;
 	const struct train_fp8_swiglu_args args = {
 		.gate_up = gpu_address(gate_up->data),
-		.h = gpu_address(h->data),
+		.h = alone ? 0 : gpu_address(h->data),
 		.h_again = h_again ? gpu_address(h_again->data) : 0,
 		.q = rows_of(q, q->overflows),
 		.ld_gate_up = gate_up->ld,
@@ -234,4 +243,25 @@ enum status gpu_swiglu_fp8(struct backend *back, const struct mat *gate_up, cons
 
 	return gpu_run(back, backward ? GPU_KERNEL_FP8_SWIGLU_BWD : GPU_KERNEL_FP8_SWIGLU,
 		       train_fp8_blocks((uint64_t)h->rows, (uint64_t)h->cols), TRAIN_THREADS, 0, &args, err);
+}
+
+enum status gpu_swiglu_bwd_columns(struct backend *back, const struct mat *dh, const struct mat *gate_up,
+				   struct error *err)
+{
+	const struct mat *rows = gate_up->e4m3, *columns = gate_up->e4m3_columns, *again = dh->e4m3_columns;
+	const struct train_fp8_swiglu_columns_args args = {
+		.gate_up = gpu_address(gate_up->data),
+		.dh = gpu_address(dh->data),
+		.q = rows_of(rows, rows->overflows),
+		.y = rows_of(columns, columns->overflows),
+		.again = rows_of(again, again->overflows),
+		.ld_gate_up = gate_up->ld,
+		.ld_dh = dh->ld,
+		.rows = (uint32_t)dh->rows,
+		.ffn = (uint32_t)dh->cols,
+	};
+
+	return gpu_run(back, GPU_KERNEL_FP8_SWIGLU_BWD_COLUMNS,
+		       (unsigned)(fp8_tiles(dh->cols) * fp8_tiles(dh->rows)), TRAIN_THREADS,
+		       TRAIN_FP8_SWIGLU_SHARED, &args, err);
 }

@@ -46,6 +46,7 @@
 	X(FP8_RMSNORM, "train_fp8", "train_fp8_rmsnorm", GPU_PART_ELEMENTS, ONE) \
 	X(FP8_SWIGLU, "train_fp8", "train_fp8_swiglu", GPU_PART_ELEMENTS, ONE) \
 	X(FP8_SWIGLU_BWD, "train_fp8", "train_fp8_swiglu_bwd", GPU_PART_ELEMENTS, ONE) \
+	X(FP8_SWIGLU_BWD_COLUMNS, "train_fp8", "train_fp8_swiglu_bwd_columns", GPU_PART_ELEMENTS, ONE) \
 	X(FP8_WEIGHTS, "train_fp8", "train_fp8_weights", GPU_PART_ELEMENTS, ONE) \
 	X(FP8_TRANSPOSE, "train_fp8", "train_fp8_transpose", GPU_PART_ELEMENTS, ONE) \
 	X(FP8_COLUMNS, "train_fp8", "train_fp8_columns", GPU_PART_ELEMENTS, ONE) \
@@ -58,6 +59,7 @@
 	X(PAGED_BF16_128_LATE, "paged_attention", "paged_bf16_d128_late", GPU_PART_ATTENTION, ONE) \
 	X(PAGED_E4M3_64_LATE, "paged_attention", "paged_e4m3_d64_late", GPU_PART_ATTENTION, ONE) \
 	X(PAGED_E4M3_128_LATE, "paged_attention", "paged_e4m3_d128_late", GPU_PART_ATTENTION, ONE) \
+	X(PAGED_WIDEN, "paged_attention", "paged_widen", GPU_PART_ATTENTION, ONE) \
 	X(STEP_EMBED, "step_rows", "step_embed", GPU_PART_LOSS, ONE) \
 	X(STEP_RMSNORM, "step_rows", "step_rmsnorm", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_ROPE, "step_rows", "step_rope", GPU_PART_ELEMENTS, ONE) \
@@ -270,6 +272,16 @@ extern __typeof__(*((struct ops *)0)->lane_event) gpu_lane_event;
 extern __typeof__(*((struct ops *)0)->lane_run) gpu_lane_run;
 extern __typeof__(*((struct ops *)0)->lane_join) gpu_lane_join;
 extern __typeof__(*((struct ops *)0)->lane_wait) gpu_lane_wait;
+
+/* Base-2 logarithm of a power of two. */
+static inline uint32_t log2_of(int32_t power)
+{
+	uint32_t bits = 0;
+
+	while (1 << bits < power)
+		bits++;
+	return bits;
+}
 
 /* Generating text (step/). The norm and SwiGLU for few rows have
  * the bits of those for many. */

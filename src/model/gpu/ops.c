@@ -177,6 +177,8 @@ static enum status gpu_swiglu_bwd(struct backend *back, struct mat dh, struct ma
 		args.ld_h_again = args.ld_h;
 	}
 	cost_touch(back, &dh, again ? 6 : 5);
+	if (again && gate_up.e4m3 && gate_up.e4m3_columns && dh.e4m3_columns)
+		return gpu_swiglu_bwd_columns(back, &dh, &gate_up, err);
 	if (gate_up.e4m3)
 		return gpu_swiglu_fp8(back, &gate_up, &dh, again ? &dh : NULL, gate_up.e4m3, err);
 	return gpu_over(back, GPU_KERNEL_SWIGLU_BWD, dh.rows, dh.cols, &args, err);
@@ -349,6 +351,7 @@ const struct ops gpu_ops = {
 	.zero = gpu_zero,
 	.gemm = gpu_gemm,
 	.quantize_e4m3 = gpu_quantize_e4m3,
+	.quantize_both = gpu_quantize_both,
 	.embed = gpu_embed,
 	.embed_bwd = gpu_embed_bwd,
 	.embed_part = gpu_embed_part,

@@ -19,7 +19,7 @@ static inline struct mat mat_view(const struct mat *m, int64_t row, int64_t col,
 {
 	struct mat view = *m;
 
-	view.e4m3 = NULL;
+	view.e4m3 = view.e4m3_columns = NULL;
 	view.rows = rows;
 	view.cols = cols;
 	if (m->data)

@@ -78,7 +78,11 @@ struct mat {
 	/* BF16 activations of a GPU: the same rows in E4M3, written with these by rmsnorm and swiglu and read
 	 * by GEMMs with E4M3 weights; views have none. NULL: none. */
 	const struct mat *e4m3;
-	int32_t *overflows; /* of such a copy: where its scales that are not finite are counted, or NULL */
+	/* The same transposed, with scales along the rows, read by GEMMs of a weight gradient. If gate_up has
+	 * both, swiglu and swiglu_bwd write only the copies of h and gate_up, and nothing in BF16. NULL:
+	 * none. */
+	const struct mat *e4m3_columns;
+	int32_t *overflows; /* of such copies: where its scales that are not finite are counted, or NULL */
 	int64_t rows, cols, ld;
 	enum dtype dtype;
 	bool panels; /* quantized weights, packed for a CPU's GEMMs (model/cpu/invariant/quantised_gemm.h) */

@@ -289,27 +289,6 @@ static enum status sets_alloc(struct gemm_host *h, struct error *err)
 	return st;
 }
 
-/* Limits the calling thread to the case's CPUs. The library creates its threads later, from this thread, and
- * they inherit the limit. */
-static enum status confine(struct gemm_host *h, const struct bench *b, struct error *err)
-{
-	cpu_set_t set;
-
-	if (!b->cpus)
-		return STATUS_OK;
-	CPU_ZERO(&set);
-	for (unsigned i = 0; i < h->threads; i++)
-		if (b->cpus[i] < CPU_SETSIZE)
-			CPU_SET(b->cpus[i], &set);
-	if (sched_getaffinity(0, sizeof(h->affinity), &h->affinity) ||
-	    sched_setaffinity(0, sizeof(set), &set))
-		return error_set(err, STATUS_NO_RESOURCE,
-				 "gemm: cannot limit the threads to %u CPUs from CPU %u on", h->threads,
-				 b->cpus[0]);
-	h->confined = true;
-	return STATUS_OK;
-}
-
 enum status gemm_host_begin(struct gemm_host *h, const struct bench *b, const struct gemm_opts *o,
 			    enum status (*multiply)(struct gemm_host *h, unsigned set, struct error *err),
 			    struct error *err)
@@ -328,7 +307,7 @@ enum status gemm_host_begin(struct gemm_host *h, const struct bench *b, const st
 	h->c_count = (uint64_t)o->batch * o->m * o->n;
 	st = cpu_bench_threads(b, o->threads, &h->threads, err);
 	if (!st)
-		st = confine(h, b, err);
+		st = cpu_bench_confine(b, h->threads, &h->before, err);
 	workers = h->threads < 64 ? h->threads : 64;
 	if (!st)
 		st = cpu_pool_create(&h->pool, NULL, workers, err);
@@ -356,8 +335,7 @@ void gemm_host_end(struct gemm_host *h)
 		cpu_pages_free(&h->c[set], h->c_count * out);
 	}
 	free(h->bias);
-	if (h->confined)
-		sched_setaffinity(0, sizeof(h->affinity), &h->affinity);
+	cpu_bench_unconfine(&h->before);
 }
 
 enum status gemm_host_enqueue(void *state, uint64_t i, struct error *err)

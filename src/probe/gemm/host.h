@@ -3,7 +3,6 @@
  * that verification needs. */
 #ifndef PROBE_GEMM_HOST_H
 #define PROBE_GEMM_HOST_H
-#include <sched.h>
 #include "probe/shared/cpu.h"
 #include "probe/gemm/gemm.h"
 #include "vendor/lib.h"
@@ -17,8 +16,7 @@ struct gemm_host { /* first member of each engine's state */
 	void *a[GEMM_HOST_SETS], *b[GEMM_HOST_SETS], *c[GEMM_HOST_SETS]; /* as stored, all batches */
 	void *bias;							 /* (n) of the output type, or NULL */
 	uint64_t a_count, b_count, c_count;				 /* elements */
-	bool confined;
-	cpu_set_t affinity; /* affinity of the calling thread before the case */
+	struct cpu_confined before;
 	/* Runs one GEMM on a set; each engine has its own. */
 	enum status (*multiply)(struct gemm_host *h, unsigned set, struct error *err);
 };

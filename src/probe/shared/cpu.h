@@ -2,6 +2,7 @@
 /* Resources of a CPU case: threads (core/process/cpu_pool.h), caches, memory and pages. */
 #ifndef PROBE_SHARED_CPU_H
 #define PROBE_SHARED_CPU_H
+#include <sched.h>
 #include "core/process/cpu_pool.h"
 #include "run/probe.h"
 
@@ -25,6 +26,18 @@ enum status cpu_memory_check(const struct machine *m, const struct target *t, co
 
 /* Number of threads of a case: cpu_threads of the target. NO_RESOURCE if the bench has fewer CPUs. */
 enum status cpu_bench_threads(const struct bench *b, unsigned wanted, unsigned *threads, struct error *err);
+
+/* The CPUs of the calling thread before cpu_bench_confine. */
+struct cpu_confined {
+	cpu_set_t before;
+	bool set;
+};
+/* Lets the calling thread run on the case's first `threads` CPUs, all of them: threads that a library creates
+ * inherit the CPUs of their creator. Call it before a library that computes with threads of its own is
+ * opened, and after cpu_pool_create, which pins the caller to one CPU. */
+enum status cpu_bench_confine(const struct bench *b, unsigned threads, struct cpu_confined *out,
+			      struct error *err);
+void cpu_bench_unconfine(struct cpu_confined *c);
 
 /* Allocates pages on a 2 MiB boundary, with huge pages advised. The pages are untouched, so the first touch
  * of each worker thread decides their NUMA node; they read as zero. Owner: caller, cpu_pages_free. */

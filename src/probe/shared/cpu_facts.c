@@ -93,3 +93,29 @@ enum status cpu_bench_threads(const struct bench *b, unsigned wanted, unsigned *
 				 b->threads);
 	return STATUS_OK;
 }
+
+enum status cpu_bench_confine(const struct bench *b, unsigned threads, struct cpu_confined *out,
+			      struct error *err)
+{
+	cpu_set_t set;
+
+	if (!b->cpus)
+		return STATUS_OK;
+	CPU_ZERO(&set);
+	for (unsigned i = 0; i < threads; i++)
+		if (b->cpus[i] < CPU_SETSIZE)
+			CPU_SET(b->cpus[i], &set);
+	if (sched_getaffinity(0, sizeof(out->before), &out->before) ||
+	    sched_setaffinity(0, sizeof(set), &set))
+		return error_set(err, STATUS_NO_RESOURCE,
+				 "cannot limit the threads to %u CPUs from CPU %u on", threads, b->cpus[0]);
+	out->set = true;
+	return STATUS_OK;
+}
+
+void cpu_bench_unconfine(struct cpu_confined *c)
+{
+	if (c->set)
+		sched_setaffinity(0, sizeof(c->before), &c->before);
+	c->set = false;
+}

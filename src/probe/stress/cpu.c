@@ -17,6 +17,7 @@ struct stress_cpu {
 	struct blas blas;
 	struct lib_fact fact;
 	struct cpu_pool *pool;
+	struct cpu_confined before;
 	unsigned threads;
 	void *a, *g[STRESS_SETS], *c; /* (n x n), float or double */
 	struct stress_sums expected[STRESS_SETS];
@@ -267,6 +268,8 @@ static enum status prepare_threads(struct stress_cpu *s, const struct bench *b, 
 
 	if (!st)
 		st = cpu_pool_create(&s->pool, b->cpus, s->threads, err);
+	if (!st)
+		st = cpu_bench_confine(b, s->threads, &s->before, err);
 	if (st)
 		return st;
 	s->share = calloc(s->threads, sizeof(*s->share));
@@ -304,6 +307,7 @@ static void release(void *state)
 {
 	struct stress_cpu *s = state;
 
+	cpu_bench_unconfine(&s->before);
 	cpu_pool_destroy(&s->pool);
 	cpu_pages_free((void **)&s->words, s->slices * s->slice);
 	for (unsigned set = 0; set < STRESS_SETS; set++) {

@@ -3,6 +3,7 @@
 #include <math.h>
 #include "report/text/basis.h"
 #include "report/data/json_build.h"
+#include "report/tables/energy.h"
 #include "report/tables/unit_use.h"
 
 /* The journal's values, with pseudonyms in texts. Values other than numbers, texts and booleans are dropped.
@@ -149,7 +150,7 @@ static json_t *work_json(struct json_build *b, const struct record_case *c)
 static void put_judgement(struct json_build *b, json_t *object, const struct view_row *row)
 {
 	const struct judgement *j = row->j;
-	json_t *metrics;
+	json_t *metrics, *energy;
 
 	json_put(b, object, "verdict", json_string(verdict_name(j->verdict)));
 	json_put(b, object, "cause", json_string(cause_name(j->cause)));
@@ -178,6 +179,9 @@ static void put_judgement(struct json_build *b, json_t *object, const struct vie
 		json_put(b, object, "metrics", metrics);
 	else
 		json_decref(metrics);
+	energy = energy_json(b, row);
+	if (energy)
+		json_put(b, object, "energy", energy);
 }
 
 /* For runs of several nodes: adds the node and rank whose journal has the case, and the values of all ranks

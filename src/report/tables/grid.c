@@ -2,6 +2,7 @@
 #include "report/tables/grid.h"
 #include "report/tables/attention.h"
 #include "report/tables/collective_scaling.h"
+#include "report/tables/energy.h"
 #include "report/tables/unit_use.h"
 #include "report/tables/gemm.h"
 #include "report/tables/rank_spread.h"
@@ -131,6 +132,8 @@ void grid_each(const struct view *v, bool brief, grid_visit *visit, void *arg)
 	(void)unit_use_grid(&g, v);
 	show(&g, visit, arg);
 	(void)unit_use_advice_grid(&g, v);
+	show(&g, visit, arg);
+	(void)energy_grid(&g, v);
 	show(&g, visit, arg);
 	(void)single_iterations_grid(&g, v);
 	show(&g, visit, arg);

@@ -245,4 +245,7 @@ void telemetry_reader_stop(struct run *r); /* reads the last lines, writes all w
  * usable readings. Pure. */
 void telemetry_reader_values(const struct series *series, size_t count, const char *source, uint64_t t0_ns,
 			     uint64_t t1_ns, struct result *out);
+/* The mean of one signal of `source` over the window; 0: it has no usable readings. Pure. */
+double telemetry_reader_mean(const struct series *series, size_t count, const char *source,
+			     const char *signal, uint64_t t0_ns, uint64_t t1_ns);
 #endif

@@ -32,6 +32,14 @@ static bool span_of(const struct series *series, size_t count, const char *sourc
 	return s && t1 > t0 && !series_over(s, t0, t1, out);
 }
 
+double telemetry_reader_mean(const struct series *series, size_t count, const char *source,
+			     const char *signal, uint64_t t0, uint64_t t1)
+{
+	struct span span;
+
+	return span_of(series, count, source, signal, t0, t1, &span) ? span.mean : 0;
+}
+
 /* Power from the energy counter's own ticks: docs/explanation/methods/measuring.md, "Energy". Absent with
  * fewer than five ticks, and if the counter went back or stood still. */
 static void energy_values(const struct series *s, uint64_t t0, uint64_t t1, struct result *out)

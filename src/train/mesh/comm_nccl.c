@@ -2,9 +2,7 @@
 /* Communication of GPU ranks: collectives of NCCL on a stream of their own, ordered against the back end's
  * stream by events. Host numbers travel over the connections of the workers. */
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "core/text/text.h"
 #include "model/gpu/backend.h"
 #include "model/tensor/dtype.h"
@@ -12,6 +10,7 @@
 #include "team/links/flight.h"
 #include "train/mesh/collective_table.h"
 #include "train/mesh/comm_open.h"
+#include "train/mesh/flight_words.h"
 
 /* LIMIT_MS: a rank may write a checkpoint or build plans while the others wait for it. PIECE: numbers that
  * are rounded to BF16 at once. COLLECT_PIECE: bytes of one answer to rank 0. */
@@ -30,9 +29,7 @@ struct comm_nccl {
 	struct gpu_stream *stream;
 	struct gpu_event *ready, *done; /* end of the back end's work; end of the collectives */
 	struct gpu_event *from, *to; /* on the back end's stream, before and after a wait for collectives */
-	/* The flight record's words, which the stream writes (team_flight_words): their address on the
-	 * device; 0: it cannot write them. Then a collective counts as begun when it is enqueued. */
-	gpu_ptr words;
+	struct flight_words words;
 	uint64_t number; /* of the last collective, in the flight record */
 	bool marked;	 /* `from` is recorded, after the last work before a collective */
 	bool timed;	 /* both were recorded and not read yet */
@@ -90,21 +87,16 @@ static enum status follow(struct comm_nccl *n, struct error *err)
 	return st ? st : gpu_stream_after(n->stream, n->ready, err);
 }
 
-/* The device writes the number of the last collective when it comes to this point of the stream. */
-static enum status mark(struct comm_nccl *n, size_t word, struct error *err)
+/* Those of the GPU's record. */
+static const struct flight_words *words_of(const struct comm_nccl *n)
 {
-	const gpu_ptr words = n->all ? n->all->words : n->words;
-
-	return !words ? STATUS_OK
-		      : gpu_stream_write32(n->stream,
-					   words + record_of(n) * sizeof(struct team_flight_words) + word,
-					   (uint32_t)n->number, err);
+	return n->all ? &n->all->words : &n->words;
 }
 
 /* `st`: of the calls that enqueue the collective. */
 static enum status finish(struct comm_nccl *n, enum status st, struct error *err)
 {
-	return st ? st : mark(n, offsetof(struct team_flight_words, left), err);
+	return st ? st : flight_words_leave(words_of(n), record_of(n), n->number, err);
 }
 
 /* Lets the collective begin after the back end's work so far. `travels`: the type that the ranks exchange. */
@@ -134,10 +126,10 @@ static enum status begin(struct comm_nccl *n, const struct mat *x, enum dtype tr
 		return st;
 	n->comm.count.calls++;
 	n->comm.count.bytes += (double)bytes;
-	if (!all->words)
+	if (!all->words.at)
 		team_flight_begin_all(n->team->board, record_of(n));
 	st = follow(n, err);
-	return st ? st : mark(n, offsetof(struct team_flight_words, reached), err);
+	return st ? st : flight_words_reach(words_of(n), record_of(n), n->number, err);
 }
 
 static enum status sum(struct comm_nccl *n, void *x, int64_t count, ncclDataType_t type, struct error *err)
@@ -401,7 +393,8 @@ static enum status nccl_gather(struct comm *c, const void *mine, size_t size, vo
 	enum status st;
 
 	count_wait(n);
-	for (int of = 0; of < TEAM_FLIGHT_OFS && !n->words; of++) /* the caller has waited for the device */
+	/* the caller has waited for the device */
+	for (int of = 0; of < TEAM_FLIGHT_OFS && !n->words.at; of++)
 		team_flight_end_all(n->team->board, (enum team_flight_of)of);
 	st = begin_on_host(n, size, err);
 	if (!st)
@@ -467,76 +460,6 @@ static enum status nccl_part(struct comm *c, const char *name, uint64_t number, 
 	return collective_table_part(nccl_of(c)->table, name, number, shape, err);
 }
 
-/* The words' pages. They belong to the board, which lives as long as the process. */
-static void *pages_of(struct team_flight_words *words, size_t *size)
-{
-	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)words / page * page,
-			end = (uintptr_t)(words + TEAM_FLIGHT_OFS);
-
-	*size = (end - from + page - 1) / page * page;
-	return (char *)words - ((uintptr_t)words - from);
-}
-
-static void stop_writing(struct comm_nccl *n)
-{
-	size_t size;
-
-	if (!n->words)
-		return;
-	n->words = 0;
-	gpu_host_unregister(gpu_backend_device(n->back), pages_of(team_flight_words(n->team->board), &size));
-}
-
-/* Whether a word that the stream writes arrives. The words are 0 again afterwards. */
-static bool arrives(struct comm_nccl *n, struct team_flight_words *words)
-{
-	bool arrived = !gpu_stream_write32(n->stream, n->words, 1, NULL) &&
-		       !gpu_stream_wait(n->stream, NULL) && atomic_load(&words->reached) == 1;
-
-	atomic_store(&words->reached, 0);
-	return arrived;
-}
-
-static void try_writing(struct comm_nccl *n)
-{
-	struct gpu_device *d = gpu_backend_device(n->back);
-	struct team_flight_words *words = team_flight_words(n->team->board);
-	size_t size;
-	void *pages;
-
-	if (!words)
-		return;
-	pages = pages_of(words, &size);
-	if (gpu_host_register(d, pages, size, NULL))
-		return;
-	if (gpu_host_pointer(d, words, &n->words, NULL) || !arrives(n, words)) {
-		n->words = 0;
-		gpu_host_unregister(d, pages);
-	}
-}
-
-/* Lets the devices write the words of their flight records, if the drivers of all ranks can do it: records
- * are compared, and "begun" must mean the same in all of them. `st`: of this rank so far. */
-static enum status start_writing(struct comm_nccl *n, enum status st, struct error *err)
-{
-	bool *writes = calloc(n->team->size, sizeof(*writes)), mine;
-
-	if (!st && !writes)
-		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the ranks");
-	if (!st)
-		try_writing(n);
-	mine = n->words != 0;
-	st = team_agree(n->team, st, err);
-	if (!st)
-		st = team_gather(n->team, &mine, sizeof(mine), writes, err);
-	for (unsigned r = 0; r < n->team->size; r++)
-		if (st || !writes[r])
-			stop_writing(n);
-	team_flight_by_device(n->team->board, n->words != 0);
-	free(writes);
-	return st;
-}
-
 static void nccl_close_comm(struct comm *c)
 {
 	struct comm_nccl *n = nccl_of(c);
@@ -552,7 +475,7 @@ static void nccl_close_comm(struct comm *c)
 	gpu_event_destroy(&n->from);
 	gpu_event_destroy(&n->to);
 	gpu_stream_destroy(&n->stream);
-	stop_writing(n);
+	flight_words_stop(&n->words);
 	if (n->rounded)
 		gpu_free(gpu_backend_device(n->back), &n->rounded);
 	free(n);
@@ -622,7 +545,8 @@ enum status comm_nccl_device(struct comm *c, struct backend *back, struct error 
 		st = gpu_event_create(d, &n->to, err);
 	if (!st && c->travels == DTYPE_BF16)
 		st = gpu_alloc(d, &n->rounded, dtype_bytes(DTYPE_BF16, PIECE), err);
-	st = start_writing(n, st, err);
+	n->words = (struct flight_words){.team = n->team, .device = d, .stream = n->stream};
+	st = flight_words_start(&n->words, st, err);
 	return st ? st : team_nccl_comm(n->team, &spec, &n->ranks, err);
 }
 

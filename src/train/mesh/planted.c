@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@ enum { FIRST_STEP = 3, LATE_SHARE = 300, NETWORK_SHARE = 100 };
 static const uint64_t HOUR_NS = 3600000000000u;
 
 /* clang-format off */
-#define KINDS(X) X(SIZE, "size") X(TYPE, "type") X(ORDER, "order") X(HANG, "hang") X(LOST, "lost") X(LATE, "late") X(NETWORK, "network") X(WEIGHTS, "weights") X(LAYER, "layer") X(KERNEL, "kernel")
+#define KINDS(X) X(SIZE, "size") X(TYPE, "type") X(ORDER, "order") X(NOT_FINITE, "nan") X(HANG, "hang") X(LOST, "lost") X(LATE, "late") X(NETWORK, "network") X(WEIGHTS, "weights") X(LAYER, "layer") X(KERNEL, "kernel") X(ALONE, "alone")
 /* clang-format on */
 #define X(name, word) KIND_##name,
 enum kind { KINDS(X) KIND_COUNT };
@@ -132,6 +133,12 @@ static enum status strike_step(struct error *err)
 	return planted.kind == KIND_KERNEL && first ? hang_device(err) : STATUS_OK;
 }
 
+/* No collective takes place: ranks keep their own numbers. */
+static bool is_alone(void)
+{
+	return planted.on && planted.kind == KIND_ALONE;
+}
+
 static enum status part(struct comm *c, const char *name, uint64_t number, uint64_t shape, struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -142,23 +149,22 @@ static enum status part(struct comm *c, const char *name, uint64_t number, uint6
 		st = strike_step(err);
 	if (st)
 		return st;
+	if (is_alone() && !strcmp(name, "step")) { /* fewer collectives than the ranks agreed on */
+		name = "step of ranks alone";
+		shape = COMM_PART_ONCE;
+	}
 	return inner_of(c)->part ? inner_of(c)->part(c, name, number, shape, err) : STATUS_OK;
 }
 
-/* Whether the fault strikes this sum, which is the gradient's first one. It then tells when, and changes *x.
- * `comes`: what comes in its place, or before it. */
-enum comes { COMES_NOTHING, COMES_BROADCAST, COMES_GATHER };
-static enum comes strike_sum(struct mat *x)
+/* Puts NaN in the place of the sum's first number. */
+static enum status put_nan(struct mat x, struct error *err)
 {
-	if (!planted.due || !planted.mine || planted.kind > KIND_ORDER)
-		return COMES_NOTHING;
-	planted.due = false;
-	note_time();
-	if (planted.kind == KIND_SIZE)
-		x->cols = x->ld = x->cols - 1;
-	return planted.kind == KIND_TYPE    ? COMES_BROADCAST
-	       : planted.kind == KIND_ORDER ? COMES_GATHER
-					    : COMES_NOTHING;
+	const float f32 = NAN;
+	const uint16_t bf16 = 0x7fc0;
+	const bool wide = x.dtype == DTYPE_F32;
+
+	x.cols = x.ld = 1;
+	return planted.back->ops->put(planted.back, x, wide ? (const void *)&f32 : &bf16, err);
 }
 
 /* A collective that no other rank asks for. */
@@ -172,24 +178,39 @@ static enum status gather_more(struct comm *c, struct error *err)
 	return st;
 }
 
+/* The fault of the gradient's first sum, which is *x. *replaced: another collective came in its place. */
+static enum status strike_sum(struct comm *c, struct mat *x, bool *replaced, struct error *err)
+{
+	*replaced = false;
+	if (!planted.due || !planted.mine || planted.kind > KIND_NOT_FINITE || !x->cols)
+		return STATUS_OK;
+	planted.due = false;
+	note_time();
+	if (planted.kind == KIND_ORDER)
+		return gather_more(c, err);
+	if (planted.kind == KIND_NOT_FINITE)
+		return put_nan(*x, err);
+	*replaced = planted.kind == KIND_TYPE;
+	if (*replaced)
+		return inner_of(c)->broadcast(c, *x, err);
+	x->cols = x->ld = x->cols - 1;
+	return STATUS_OK;
+}
+
 static enum status all_reduce(struct comm *c, struct mat x, struct error *err)
 {
-	const enum comes comes = strike_sum(&x);
-	enum status st = comes == COMES_GATHER ? gather_more(c, err) : STATUS_OK;
+	bool replaced;
+	const enum status st = strike_sum(c, &x, &replaced, err);
 
-	if (st || comes == COMES_BROADCAST)
-		return st ? st : inner_of(c)->broadcast(c, x, err);
-	return inner_of(c)->all_reduce(c, x, err);
+	return st || replaced || is_alone() ? st : inner_of(c)->all_reduce(c, x, err);
 }
 
 static enum status reduce_scatter(struct comm *c, struct mat x, const size_t *border, struct error *err)
 {
-	const enum comes comes = strike_sum(&x);
-	enum status st = comes == COMES_GATHER ? gather_more(c, err) : STATUS_OK;
+	bool replaced;
+	const enum status st = strike_sum(c, &x, &replaced, err);
 
-	if (st || comes == COMES_BROADCAST)
-		return st ? st : inner_of(c)->broadcast(c, x, err);
-	return inner_of(c)->reduce_scatter(c, x, border, err);
+	return st || replaced || is_alone() ? st : inner_of(c)->reduce_scatter(c, x, border, err);
 }
 
 static enum status all_gather(struct comm *c, struct mat x, const size_t *border, struct error *err)
@@ -199,7 +220,7 @@ static enum status all_gather(struct comm *c, struct mat x, const size_t *border
 		note_time();
 		x.cols = x.ld = x.cols - 1;
 	}
-	return inner_of(c)->all_gather(c, x, border, err);
+	return is_alone() ? STATUS_OK : inner_of(c)->all_gather(c, x, border, err);
 }
 
 /* -- within a copy of the model -- */
@@ -233,6 +254,12 @@ static enum status wait_for(struct comm *c, struct error *err)
 	if (!st && planted.on && planted.kind == KIND_NETWORK)
 		planted.all->count.wait_s += sleep_share(NETWORK_SHARE);
 	return st;
+}
+
+/* A fault of all ranks, whatever rank is named. */
+static bool is_of_all(enum kind kind)
+{
+	return kind == KIND_NETWORK || kind == KIND_ALONE;
 }
 
 static bool parse(const char *words)
@@ -302,14 +329,19 @@ enum status planted_put(struct comm *all, struct comm *data, struct comm *tensor
 			err, STATUS_BAD_INPUT,
 			"ASSAY_TEST_PLANT=%.40s plants a fault, which only tests may do: set ASSAY_TEST=1",
 			words);
-	if (!parse(words) || (planted.rank >= all->size && planted.kind != KIND_NETWORK))
+	if (!parse(words) || (planted.rank >= all->size && !is_of_all(planted.kind)))
 		return error_set(
 			err, STATUS_BAD_INPUT,
 			"ASSAY_TEST_PLANT=%.40s is not KIND:RANK[@STEP][:MORE] with a kind of size, type, "
-			"order, hang, lost, late, network, weights, layer, kernel and a rank below %u",
+			"order, nan, hang, lost, late, network, weights, layer, kernel, alone and a rank below %u",
 			words, all->size);
 	if (planted.kind == KIND_KERNEL && back->kind != BACKEND_GPU)
 		return error_set(err, STATUS_BAD_INPUT, "ASSAY_TEST_PLANT=%.40s needs GPUs", words);
+	if (planted.kind == KIND_ALONE && tensor)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"ASSAY_TEST_PLANT=%.40s: ranks that share a copy of the model cannot compute alone",
+			words);
 	planted.all = all;
 	planted.back = back;
 	planted.mine = all->rank == planted.rank;

@@ -6,6 +6,7 @@
  * size               the gradient's first all-reduce or reduce-scatter has one number less
  * type               it is a broadcast
  * order              it comes second
+ * nan                its first number is NaN
  * weights            the first all-gather of weights has one number less
  * hang               the rank reads MORE (a FIFO) for ever before it computes
  * layer              tensor parallel: the same before the step's first collective within a copy of the model
@@ -13,6 +14,7 @@
  * lost               the rank is killed
  * late               it sleeps in each step before it computes, MORE percent (300) of the mean step
  * network            every rank's collectives take MORE percent (100) of the mean step longer
+ * alone              no collective of any rank takes place, so that a step has the time of its computation
  *
  * The file ASSAY_TEST_PLANT_AT gets the time at which the fault began.
  */

@@ -2,6 +2,7 @@
 #include "train/run/rank_account.h"
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/math/stats.h"
@@ -81,18 +82,32 @@ static unsigned kept(const struct rank_window *w)
 	return w->steps < RANK_WINDOW ? (unsigned)w->steps : RANK_WINDOW;
 }
 
-/* Mean over the steps of one rank. */
+/* Whether the figures of the rank's GPU were known in this step. */
+static bool knows_gpu(const double *figures)
+{
+	for (int i = RANK_GPU_FIGURES; i < RANK_FIGURES; i++)
+		if (figures[i] > 0)
+			return true;
+	return false;
+}
+
+/* Mean over the steps of one rank. Telemetry begins later than the first step, so the figures of the GPU are
+ * means over the steps in which they were known. */
 static struct rank_figures mean_of(const struct rank_window *w, unsigned rank)
 {
 	const unsigned n = kept(w);
 	double sum[RANK_FIGURES] = {0}, one[RANK_FIGURES];
+	unsigned known = 0;
 	struct rank_figures mean;
 
 	for (unsigned s = 0; s < n; s++) {
 		memcpy(one, at(w, rank, s), sizeof(one));
+		known += knows_gpu(one);
 		for (int i = 0; i < RANK_FIGURES; i++)
-			sum[i] += one[i] / n;
+			sum[i] += one[i];
 	}
+	for (int i = 0; i < RANK_FIGURES; i++)
+		sum[i] /= i < RANK_GPU_FIGURES ? n : known ? known : 1;
 	memcpy(&mean, sum, sizeof(mean));
 	return mean;
 }

@@ -7,6 +7,7 @@
  */
 #ifndef TRAIN_RUN_RANK_ACCOUNT_H
 #define TRAIN_RUN_RANK_ACCOUNT_H
+#include <stddef.h>
 #include <stdint.h>
 #include "core/error.h"
 #include "team/account/step_breakdown.h"
@@ -26,7 +27,12 @@ struct rank_figures {
 	double tensor_share, memory_share,
 		sm_share; /* active shares of tensor pipes, memory, multiprocessors */
 };
-enum { RANK_FIGURES = sizeof(struct rank_figures) / sizeof(double), RANK_WINDOW = 16 };
+enum {
+	RANK_FIGURES = sizeof(struct rank_figures) / sizeof(double),
+	RANK_GPU_FIGURES =
+		offsetof(struct rank_figures, clock_hz) / sizeof(double), /* the first one of the GPU */
+	RANK_WINDOW = 16
+};
 
 /* Seconds of the parts of the steps, mean over the ranks. */
 struct rank_parts {

@@ -37,14 +37,19 @@ struct tail {
 	off_t at;
 	struct text line;
 };
+/* Who writes telemetry of runs. A fast run writes a line per step, of which only the newest is needed. */
+enum { TRAIN, SERVE, SOURCES };
+static const char *const source_name[SOURCES] = {"train", "serve"};
+
 struct run {
 	char dir[PATH_MAX];
 	uint32_t e;
 	bool seen;
 	struct tail journal, requests;
-	double pages;		/* of the KV cache; 0: not known */
-	double steps;		/* 0: not known */
-	double time[TIMES_MAX]; /* to first tokens, since the last slow round */
+	struct text newest[SOURCES]; /* line of telemetry since the last round; empty: none */
+	double pages;		     /* of the KV cache; 0: not known */
+	double steps;		     /* 0: not known */
+	double time[TIMES_MAX];	     /* to first tokens, since the last slow round */
 	size_t times;
 	struct {
 		bool known;
@@ -70,22 +75,23 @@ struct runs {
 
 /* Signals of the journal's telemetry. */
 static const struct {
-	const char *source, *signal;
+	unsigned source;
+	const char *signal;
 	enum catalogue row;
 } signals[] = {
-	{"train", "loss", CATALOGUE_RUN_LOSS},
-	{"train", "step", CATALOGUE_RUN_STEP},
-	{"train", "step_s", CATALOGUE_RUN_STEP_SECONDS},
-	{"train", "forward_s", CATALOGUE_RUN_PART_FORWARD},
-	{"train", "backward_s", CATALOGUE_RUN_PART_BACKWARD},
-	{"train", "optimiser_s", CATALOGUE_RUN_PART_OPTIMIZER},
-	{"train", "wait_s", CATALOGUE_RUN_PART_WAIT},
-	{"train", "tokens_per_s", CATALOGUE_RUN_TOKENS},
-	{"train", "mfu", CATALOGUE_RUN_MFU},
-	{"serve", "running", CATALOGUE_RUN_REQUESTS},
-	{"serve", "waiting", CATALOGUE_RUN_WAITING},
-	{"serve", "tokens_per_s", CATALOGUE_RUN_TOKENS},
-	{"serve", "pages_used", CATALOGUE_RUN_CACHE},
+	{TRAIN, "loss", CATALOGUE_RUN_LOSS},
+	{TRAIN, "step", CATALOGUE_RUN_STEP},
+	{TRAIN, "step_s", CATALOGUE_RUN_STEP_SECONDS},
+	{TRAIN, "forward_s", CATALOGUE_RUN_PART_FORWARD},
+	{TRAIN, "backward_s", CATALOGUE_RUN_PART_BACKWARD},
+	{TRAIN, "optimiser_s", CATALOGUE_RUN_PART_OPTIMIZER},
+	{TRAIN, "wait_s", CATALOGUE_RUN_PART_WAIT},
+	{TRAIN, "tokens_per_s", CATALOGUE_RUN_TOKENS},
+	{TRAIN, "mfu", CATALOGUE_RUN_MFU},
+	{SERVE, "running", CATALOGUE_RUN_REQUESTS},
+	{SERVE, "waiting", CATALOGUE_RUN_WAITING},
+	{SERVE, "tokens_per_s", CATALOGUE_RUN_TOKENS},
+	{SERVE, "pages_used", CATALOGUE_RUN_CACHE},
 };
 
 static void set_figure(struct run *run, enum catalogue row, double value)
@@ -112,7 +118,7 @@ static void take_telemetry(struct run *run, const json_t *body, uint64_t t_ns)
 		const json_t *v = json_object_get(json_object_get(all, signals[i].signal), "v");
 		const json_t *last = json_array_get(v, json_array_size(v) ? json_array_size(v) - 1 : 0);
 
-		if (strcmp(source, signals[i].source) || !json_is_number(last))
+		if (strcmp(source, source_name[signals[i].source]) || !json_is_number(last))
 			continue;
 		set_figure(run, CATALOGUE_RUN_RECORDED, wall_at(t_ns));
 		if (signals[i].row != CATALOGUE_RUN_CACHE)
@@ -147,7 +153,31 @@ static void take_result(struct run *run, const json_t *body)
 		run->pages = json_number_value(pages);
 }
 
-static void take_journal(struct run *run, const char *line, size_t size)
+/* Whether the line begins with these words, behind its number and time. */
+static bool begins(const char *line, size_t size, const char *words)
+{
+	enum { BEGIN_BYTES = 120 };
+
+	return memmem(line, size < BEGIN_BYTES ? size : BEGIN_BYTES, words, strlen(words));
+}
+
+/* Keeps the newest line of telemetry of each source, unread. Others write telemetry, too: it is skipped. */
+static bool keep_telemetry(struct run *run, const char *line, size_t size)
+{
+	static const char *const words[SOURCES] = {
+		[TRAIN] = "\"source\":\"train\"", [SERVE] = "\"source\":\"serve\""};
+
+	if (!begins(line, size, "\"type\":\"telemetry\""))
+		return false;
+	for (int i = 0; i < SOURCES; i++)
+		if (begins(line, size, words[i])) {
+			text_release(&run->newest[i]);
+			text_add_bytes(&run->newest[i], line, size);
+		}
+	return true;
+}
+
+static void take_line(struct run *run, const char *line, size_t size)
 {
 	enum journal_type type;
 	struct error err = {0};
@@ -161,6 +191,21 @@ static void take_journal(struct run *run, const char *line, size_t size)
 	else if (type == JOURNAL_RESULT)
 		take_result(run, body);
 	json_decref(body);
+}
+
+static void take_journal(struct run *run, const char *line, size_t size)
+{
+	if (!keep_telemetry(run, line, size))
+		take_line(run, line, size);
+}
+
+static void take_newest(struct run *run)
+{
+	for (int i = 0; i < SOURCES; i++) {
+		if (run->newest[i].size)
+			take_line(run, run->newest[i].data, run->newest[i].size);
+		text_release(&run->newest[i]);
+	}
 }
 
 static void take_request(struct run *run, const char *line, size_t size)
@@ -356,6 +401,7 @@ static void set_run(struct runs *r, struct run *run, bool slow)
 	unsigned rows = catalogue_scope_rows(METRIC_SCOPE_RUN);
 
 	tail_read(&run->journal, run, take_journal);
+	take_newest(run);
 	tail_read(&run->requests, run, take_request);
 	if (slow && run->times) {
 		set_figure(run, CATALOGUE_RUN_TTFT, stats_median(run->time, run->times));

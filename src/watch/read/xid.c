@@ -52,7 +52,7 @@ static void take_record(struct gpu_reader *r, const char *line)
 	if (!text || sscanf(text, "NVRM: Xid (PCI:%x:%x:%x", &domain, &bus, &device) != 3)
 		return;
 	after = strstr(text, "):");
-	if (!after || sscanf(after + 2, "%u", &number) != 1)
+	if (!after || sscanf(after + 2, "%u", &number) != 1 || number > XID_MAX)
 		return;
 	snprintf(address, sizeof(address), "%04x:%02x:%02x.0", domain & 0xffff, bus & 0xff, device & 0xff);
 	for (unsigned i = 0; i < r->count; i++)

@@ -83,6 +83,8 @@ static enum status start_feeds(struct links *w, struct error *err)
 	if (w->o->machine)
 		return st;
 	if (w->parts & PART_NVLINK)
+		machine_tell_suspended(w->c->log);
+	if (w->parts & PART_NVLINK)
 		st = links_feed_start(&w->nvlink, "nvlink", w->o->interval, NULL, err);
 	if (!st && w->parts & PART_IB)
 		st = links_feed_start(&w->ib, "ib", w->o->interval, sys_folder(), err);

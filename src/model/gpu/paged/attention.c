@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
 #include "gpu/device/tensor_map.h"
 #include "kernel/paged/attention.h"
 #include "model/gpu/internal.h"
@@ -7,15 +8,6 @@
 #include "model/tensor/dtype.h"
 
 #define LOG2_E 1.44269504f
-
-static uint32_t bits_of(int32_t page_tokens)
-{
-	uint32_t bits = 0;
-
-	while (1 << bits < page_tokens)
-		bits++;
-	return bits;
-}
 
 /* The step's rows, with all their operands. */
 struct paged_call {
@@ -78,7 +70,7 @@ static enum status run_units(struct backend *back, const struct paged_call *c, b
 		.ld_scale = (uint64_t)c->cache->scale.ld,
 		.group = group_of(c->at),
 		.kv_heads = (uint32_t)c->at->kv_heads,
-		.page_bits = bits_of(c->rows->page_tokens),
+		.page_bits = log2_of(c->rows->page_tokens),
 		.places = paged_work_places(blocks),
 		.split = gpu_of(back)->options.deterministic ? PAGED_SPLIT : PAGED_WHOLE,
 		.scale_log2 = c->at->scale * LOG2_E,
@@ -118,40 +110,84 @@ static enum status make_map(const struct backend *back, struct tensor_map *map, 
 	return gpu_tensor_map(gpu_of(back)->device, map, &t, box_rows, err);
 }
 
+/* The memory that tiles read: pages of the cache, or blocks of its copy in BF16. Blocks serve as pages. */
+struct keys_place {
+	const struct mat *kv;
+	gpu_ptr page;
+	int32_t page_tokens;
+};
+
+static struct keys_place keys_place(const struct paged_call *c)
+{
+	const struct paged_placed *placed = c->rows->lists;
+
+	if (!c->cache->scale.rows)
+		return (struct keys_place){&c->cache->kv, placed->page, c->rows->page_tokens};
+	return (struct keys_place){&c->rows->room->wide, placed->copy_page,
+				   PAGED_TILES_KEYS(c->at->head_dim)};
+}
+
 static enum status make_maps(const struct backend *back, const struct paged_call *c,
-			     struct attention_sm90_args *a, struct error *err)
+			     const struct keys_place *keys, struct attention_sm90_args *a, struct error *err)
 {
 	const struct attention *at = c->at;
-	const unsigned page = (unsigned)c->rows->page_tokens;
+	const unsigned page = (unsigned)keys->page_tokens;
 	enum status st =
 		make_map(back, &a->q_map, &c->qkv, 0, at->heads, at->head_dim, ATTENTION_SM90_ROWS, err);
 
 	if (!st)
-		st = make_map(back, &a->k_map, &c->cache->kv, 0, at->kv_heads, at->head_dim, page, err);
+		st = make_map(back, &a->k_map, keys->kv, 0, at->kv_heads, at->head_dim, page, err);
 	if (!st)
-		st = make_map(back, &a->v_map, &c->cache->kv, at->kv_heads, at->kv_heads, at->head_dim, page,
-			      err);
+		st = make_map(back, &a->v_map, keys->kv, at->kv_heads, at->kv_heads, at->head_dim, page, err);
 	return st ? st
 		  : make_map(back, &a->o_map, &c->o, 0, at->heads, at->head_dim, ATTENTION_SM90_O_ROWS, err);
 }
 
-static enum status run_tiles(struct backend *back, const struct paged_call *c, struct error *err)
+/* Converts the pages that a part's tiles read. */
+static enum status widen(struct backend *back, const struct paged_call *c, const struct paged_part *part,
+			 struct error *err)
+{
+	enum { BLOCKS_PER_SM = 2048 / PAGED_WIDEN_THREADS };
+	const struct paged_placed *placed = c->rows->lists;
+	const struct paged_widen_args args = {
+		.kv = gpu_address(c->cache->kv.data),
+		.scale = gpu_address(c->cache->scale.data),
+		.wide = gpu_address(c->rows->room->wide.data),
+		.page = placed->page,
+		.block = placed->wide + part->wide * sizeof(struct paged_wide),
+		.ld_kv = (uint64_t)c->cache->kv.ld,
+		.ld_scale = (uint64_t)c->cache->scale.ld,
+		.ld_wide = (uint64_t)c->rows->room->wide.ld,
+		.blocks = part->wides,
+		.columns = (uint32_t)(2 * c->at->kv_heads * c->at->head_dim),
+		.block_bits = log2_of(PAGED_TILES_KEYS(c->at->head_dim)),
+		.page_bits = log2_of(c->rows->page_tokens),
+		.head_bits = log2_of(c->at->head_dim),
+	};
+
+	return gpu_run_early(back, GPU_KERNEL_PAGED_WIDEN, BLOCKS_PER_SM * gpu_sm_count(gpu_of(back)->device),
+			     PAGED_WIDEN_THREADS, 0, &args, err);
+}
+
+static enum status run_part(struct backend *back, const struct paged_call *c, const struct keys_place *keys,
+			    int64_t part, struct error *err)
 {
 	const struct paged_placed *placed = c->rows->lists;
+	const struct paged_part *host = &placed->host_part[part];
 	const int dim = c->at->head_dim;
 	struct gpu_state *g = gpu_of(back);
 	struct paged_tiles_args args = {
 		.dense = {.o = gpu_address(c->o.data),
-			  .q_starts = placed->tile_count,
+			  .q_starts = placed->part,
 			  .o_step = {.head = dim, .row = c->o.ld},
 			  .heads = (uint32_t)c->at->heads,
 			  .kv_heads = (uint32_t)c->at->kv_heads,
 			  .left = ATTENTION_OPEN,
 			  .scale_log2 = c->at->scale * LOG2_E},
-		.page = placed->page,
-		.tile = placed->tile,
-		.count = placed->tile_count,
-		.page_bits = bits_of(c->rows->page_tokens),
+		.page = keys->page,
+		.tile = placed->tile + host->tile * sizeof(struct paged_tile),
+		.count = placed->part + (uint64_t)part * sizeof(*host) + offsetof(struct paged_part, tiles),
+		.page_bits = log2_of(keys->page_tokens),
 	};
 	const unsigned grid[3] = {paged_lists_blocks(back), 1, 1},
 		       block[3] = {(unsigned)PAGED_TILES_THREADS(dim), 1, 1};
@@ -160,9 +196,24 @@ static enum status run_tiles(struct backend *back, const struct paged_call *c, s
 				    dim == 64 ? "tiles_bf16_d64" : "tiles_bf16_d128", err);
 
 	if (!st)
-		st = make_maps(back, c, &args.dense, err);
+		st = make_maps(back, c, keys, &args.dense, err);
+	if (!st && host->wides)
+		st = widen(back, c, host, err);
 	return st ? st
 		  : gpu_launch_early(kernel, g->stream, grid, block, PAGED_TILES_SHARED(dim), &args, err);
+}
+
+/* A graph is captured only of a step whose sequences have one row each. Over an E4M3 cache such a step has no
+ * parts, whatever its lengths. */
+static enum status run_tiles(struct backend *back, const struct paged_call *c, struct error *err)
+{
+	const int64_t parts = ((const struct paged_placed *)c->rows->lists)->parts;
+	const struct keys_place keys = keys_place(c);
+	enum status st = STATUS_OK;
+
+	for (int64_t i = 0; !st && i < parts; i++)
+		st = run_part(back, c, &keys, i, err);
+	return st;
 }
 
 enum status gpu_paged_attention(struct backend *back, const struct paged_rows *r, const struct attention *at,
@@ -171,7 +222,9 @@ enum status gpu_paged_attention(struct backend *back, const struct paged_rows *r
 {
 	const struct paged_placed *placed = r->lists;
 	const struct paged_call call = {.rows = r, .at = at, .cache = cache, .qkv = qkv, .o = o};
-	const bool tiled = paged_lists_tiled(back, r->rows) && !cache->scale.rows;
+	/* the lists are made for pages, or for a copy of them */
+	const bool tiled =
+		paged_lists_tiled(back, r->rows) && r->room->limits.widens == (cache->scale.rows > 0);
 	const double before = back->cost.flop;
 	enum status st;
 

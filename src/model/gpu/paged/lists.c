@@ -13,6 +13,8 @@ enum {
 	TURNS = 3,
 	UNIT_WORDS = sizeof(struct paged_unit) / sizeof(int32_t),
 	TILE_WORDS = sizeof(struct paged_tile) / sizeof(int32_t),
+	PART_WORDS = sizeof(struct paged_part) / sizeof(int32_t),
+	WIDE_WORDS = sizeof(struct paged_wide) / sizeof(int32_t),
 	ROWS_MIXED = 512 /* largest step that one kernel processes: a second launch would take longer */
 };
 
@@ -32,7 +34,7 @@ struct paged_lists {
 
 /* Offsets in words. Those up to `unit` depend on the numbers of rows and outputs only. */
 struct layout {
-	int64_t token, position, slot, adapter, output, begin, keys, arrived, block, rest_block, tile_count;
+	int64_t token, position, slot, adapter, output, begin, keys, arrived, block, rest_block, part;
 	int64_t first, rest_first, tile, unit;
 };
 
@@ -51,8 +53,8 @@ static struct layout lay_out(const struct paged_limits *most, int64_t rows, int6
 	l.arrived = l.keys + most->sequences;
 	l.block = l.arrived + paged_work_places(blocks);
 	l.rest_block = l.block + blocks + 1;
-	l.tile_count = l.rest_block + blocks + 1;
-	l.first = rounded(l.tile_count + 1);
+	l.part = rounded(l.rest_block + blocks + 1);
+	l.first = l.part + (tiles ? paged_tiles_parts_most(rows) * PART_WORDS : 0);
 	l.rest_first = l.first + blocks * UNIT_WORDS;
 	l.tile = l.rest_first + (tiles ? blocks * UNIT_WORDS : 0);
 	l.unit = l.tile + tiles * TILE_WORDS;
@@ -64,13 +66,31 @@ static int64_t units_most(int heads, int kv_heads, const struct paged_limits *mo
 	return paged_work_most((uint32_t)heads, (uint32_t)kv_heads, most->rows, most->sequences, blocks);
 }
 
+static struct paged_tiles_limits tiles_limits(int heads, int head_dim, const struct paged_limits *most)
+{
+	return (struct paged_tiles_limits){.heads = (uint32_t)heads,
+					   .head_dim = (uint32_t)head_dim,
+					   .rows = most->rows,
+					   .sequences = most->sequences,
+					   .positions = most->pages * most->page_tokens};
+}
+
+int64_t paged_lists_copy_blocks(const struct attention *at, const struct paged_limits *most)
+{
+	const struct paged_tiles_limits limits = tiles_limits(at->heads, at->head_dim, most);
+
+	return paged_tiles_copy_blocks(&limits);
+}
+
 int64_t paged_lists_words(const struct attention *at, const struct paged_limits *most)
 {
 	const int64_t tiles = paged_tiles_most((uint32_t)at->heads, (uint32_t)at->head_dim, most->rows);
 	const struct layout l = lay_out(most, most->rows, most->outputs, PAGED_BLOCKS, tiles);
+	const struct paged_tiles_limits limits = tiles_limits(at->heads, at->head_dim, most);
+	const int64_t wide = paged_tiles_wides_most(&limits) * WIDE_WORDS + paged_tiles_copy_blocks(&limits);
 
 	return l.unit + 2 * units_most(at->heads, at->kv_heads, most, PAGED_BLOCKS) * UNIT_WORDS +
-	       most->sequences * most->pages;
+	       rounded(most->sequences * most->pages) + (most->widens ? wide : 0);
 }
 
 void paged_lists_release(struct paged_lists **out)
@@ -160,51 +180,85 @@ struct work {
 	struct paged_tiles tiles;
 };
 
-/* The tiles, and the units of the other sequences behind those of all. */
-static enum status put_tiles(struct work *w, const struct paged_work_rows *rows, const struct layout *l,
-			     int32_t *host, struct error *err)
+/* The units of the sequences without tiles, behind those of all. */
+static enum status put_rest(struct work *w, const struct paged_work_rows *rows, const struct layout *l,
+			    int32_t *host, struct error *err)
 {
-	enum status st = paged_tiles_fill(&w->tiles, rows, err);
-
 	w->rest = w->all;
 	w->rest.rows_less = PAGED_TILES_LEAST;
 	w->rest.unit = w->all.unit + w->all.count;
 	w->rest.block = (uint32_t *)host + l->rest_block;
 	w->rest.first = (struct paged_unit *)(host + l->rest_first);
-	if (!st)
-		st = paged_work_fill(&w->rest, rows, err);
-	host[l->tile_count] = (int32_t)w->tiles.count;
-	return st;
+	return paged_work_fill(&w->rest, rows, err);
 }
 
-/* Page numbers of all sequences, from word `at` on, which units and tiles refer to. Returns their end. */
-static int64_t put_pages(const struct paged_rows *r, struct work *w, int64_t at, int32_t *host)
+/* The end of the lists has page numbers, sequence after sequence. Then it has blocks of the copy in BF16, and
+ * their numbers. */
+struct tail {
+	int64_t page, wide, copy_page, end;
+};
+
+static void begin_tail(struct tail *t, const struct paged_rows *r, const struct layout *l,
+		       const struct work *w)
+{
+	t->page = l->unit + (w->all.count + w->rest.count) * UNIT_WORDS;
+	t->wide = t->page;
+	for (int64_t s = 0; s < r->sequences; s++)
+		t->wide += pages_of(r, s);
+	t->wide = rounded(t->wide);
+	t->copy_page = t->end = t->wide;
+}
+
+/* The tiles. They read pages of the cache, or blocks of its copy, which have numbers from 0 on. */
+static enum status put_tiles(struct work *w, const struct paged_work_rows *rows,
+			     const struct paged_room *room, struct tail *t, int32_t *host, struct error *err)
+{
+	const struct paged_tiles_limits most = tiles_limits(room->heads, room->head_dim, &room->limits);
+	int64_t pages = 0;
+	enum status st;
+
+	w->tiles.wide = (struct paged_wide *)(host + t->wide);
+	if (room->limits.widens) {
+		w->tiles.wide_room = paged_tiles_wides_most(&most);
+		w->tiles.blocks = paged_tiles_copy_blocks(&most);
+	}
+	st = paged_tiles_fill(&w->tiles, rows, err);
+	if (st)
+		return st;
+	t->copy_page += w->tiles.wides * WIDE_WORDS;
+	for (int64_t i = 0; i < w->tiles.parts; i++)
+		pages = w->tiles.part[i].wides > pages ? w->tiles.part[i].wides : pages;
+	for (int64_t i = 0; i < pages; i++)
+		host[t->copy_page + i] = (int32_t)i;
+	t->end = t->copy_page + pages;
+	return STATUS_OK;
+}
+
+/* Page numbers of all sequences, which units refer to, and tiles or blocks of the copy. */
+static void put_pages(const struct paged_rows *r, struct work *w, int64_t at, int32_t *host)
 {
 	paged_work_place(&w->all, 0, (uint32_t)at);
 	if (w->rest.unit)
 		paged_work_place(&w->rest, (uint32_t)w->all.count, (uint32_t)at);
-	for (int64_t i = 0; i < w->tiles.count; i++)
+	for (int64_t i = 0; i < w->tiles.count && !w->tiles.blocks; i++)
 		w->tiles.tile[i].page += (uint32_t)at;
+	for (int64_t i = 0; i < w->tiles.wides; i++)
+		w->tiles.wide[i].page += (uint32_t)at;
 	for (int64_t s = 0; s < r->sequences; s++) {
 		put_list(host + at, r->page + s * r->page_ld, pages_of(r, s));
 		at += pages_of(r, s);
 	}
-	return at;
 }
-
-/* The end of the lists: page numbers, sequence after sequence. */
-struct tail {
-	int64_t page, end;
-};
 
 static enum status put_work(const struct backend *back, const struct paged_rows *r,
 			    const struct paged_room *room, const struct layout *l, int32_t *host,
-			    struct tail *tail, struct error *err)
+			    struct tail *tail, int64_t *parts, struct error *err)
 {
 	const struct paged_work_rows rows = {.begin = r->begin,
 					     .keys = r->keys,
 					     .sequences = r->sequences,
 					     .page_tokens = (uint32_t)r->page_tokens};
+	const bool tiled = paged_lists_tiled(back, r->rows);
 	struct work w = {
 		.all = {.heads = (uint32_t)room->heads,
 			.kv_heads = (uint32_t)room->kv_heads,
@@ -218,16 +272,21 @@ static enum status put_work(const struct backend *back, const struct paged_rows 
 		.tiles = {.heads = (uint32_t)room->heads,
 			  .head_dim = (uint32_t)room->head_dim,
 			  .tile = (struct paged_tile *)(host + l->tile),
-			  .room = (l->unit - l->tile) / TILE_WORDS},
+			  .room = (l->unit - l->tile) / TILE_WORDS,
+			  .part = (struct paged_part *)(host + l->part),
+			  .part_room = (l->first - l->part) / PART_WORDS},
 	};
 	enum status st = paged_work_fill(&w.all, &rows, err);
 
-	if (!st && paged_lists_tiled(back, r->rows))
-		st = put_tiles(&w, &rows, l, host, err);
+	if (!st && tiled)
+		st = put_rest(&w, &rows, l, host, err);
+	begin_tail(tail, r, l, &w);
+	if (!st && tiled)
+		st = put_tiles(&w, &rows, room, tail, host, err);
 	if (st)
 		return st;
-	tail->page = l->unit + (w.all.count + w.rest.count) * UNIT_WORDS;
-	tail->end = put_pages(r, &w, tail->page, host);
+	put_pages(r, &w, tail->page, host);
+	*parts = w.tiles.parts;
 	return STATUS_OK;
 }
 
@@ -244,9 +303,9 @@ static void put_rows(const struct paged_rows *r, const struct layout *l, uint32_
 	memset(host + l->arrived, 0, paged_work_places(blocks) * sizeof(*host));
 }
 
-/* The step as operations see it. */
+/* The step as operations see it, with this many parts of tiles. */
 static void place(const struct paged_rows *r, const struct paged_room *room, const struct layout *l,
-		  const struct tail *tail, struct turn *t, struct paged_rows *out)
+		  const struct tail *tail, int64_t parts, struct turn *t, struct paged_rows *out)
 {
 	const int32_t *device = room->lists.data;
 
@@ -259,7 +318,11 @@ static void place(const struct paged_rows *r, const struct paged_room *room, con
 		.rest_block = gpu_address(device + l->rest_block),
 		.rest_first = gpu_address(device + l->rest_first),
 		.tile = gpu_address(device + l->tile),
-		.tile_count = gpu_address(device + l->tile_count),
+		.part = gpu_address(device + l->part),
+		.wide = gpu_address(device + tail->wide),
+		.copy_page = gpu_address(device + tail->copy_page),
+		.host_part = (const struct paged_part *)(t->host + l->part),
+		.parts = parts,
 		.host = {.begin = t->host + l->begin, .keys = t->host + l->keys, .sequences = r->sequences},
 	};
 	*out = *r;
@@ -286,6 +349,7 @@ enum status gpu_paged_put(struct backend *back, const struct paged_rows *r, cons
 	const struct layout l = lay_out(&room->limits, r->rows, r->outputs, blocks, tiles);
 	struct gpu_state *g = gpu_of(back);
 	enum status st = check(r, &room->limits, err);
+	int64_t parts = 0;
 	struct turn *t;
 	struct tail tail;
 
@@ -304,7 +368,7 @@ enum status gpu_paged_put(struct backend *back, const struct paged_rows *r, cons
 	if (st)
 		return st;
 	put_rows(r, &l, blocks, t->host);
-	st = put_work(back, r, room, &l, t->host, &tail, err);
+	st = put_work(back, r, room, &l, t->host, &tail, &parts, err);
 	if (!st)
 		st = gpu_stream_copy_to(g->stream, gpu_address(room->lists.data), t->host,
 					(uint64_t)tail.end * sizeof(int32_t), err);
@@ -313,6 +377,6 @@ enum status gpu_paged_put(struct backend *back, const struct paged_rows *r, cons
 	if (st)
 		return st;
 	t->used = true;
-	place(r, room, &l, &tail, t, out);
+	place(r, room, &l, &tail, parts, t, out);
 	return STATUS_OK;
 }
