@@ -232,7 +232,8 @@ static void load_headline(struct stage_result *r, const json_t *load)
 	if (isfinite(p99))
 		used += (size_t)snprintf(r->headline + used, sizeof(r->headline) - used, ", P99 %.4g ms",
 					 1e3 * p99);
-	if (isfinite(rate))
+	/* A rate of 0 beside tokens: each answer ended after the measured window. */
+	if (rate > 0 || (isfinite(rate) && !(tokens > 0)))
 		used += (size_t)snprintf(r->headline + used, sizeof(r->headline) - used, "%s%.4g requests/s",
 					 used ? ", " : "", rate);
 	if (isfinite(tokens))
