@@ -118,13 +118,13 @@ static bool is_hex(const char *s, size_t size)
 /* One host, and not a list or a range of hosts; no other host has its folder. */
 static enum status check_name(const struct deploy *d, const char *name, struct error *err)
 {
+	struct error why = {0};
 	struct hosts h = {0};
-	char place[PATH_MAX];
-	enum status st;
+	enum status st = hosts_parse(&h, name, "a host", &why);
 
-	snprintf(place, sizeof(place), "%.4000s/" DEPLOY_FILE, d->folder);
-	st = hosts_parse(&h, name, place, err);
-	if (!st && (h.count != 1 || strcmp(h.name[0], name) || is_dots(name)))
+	if (st)
+		st = damaged(d, why.text, err);
+	else if (h.count != 1 || strcmp(h.name[0], name) || is_dots(name))
 		st = damaged(d, "a name is not that of one host", err);
 	for (size_t i = 0; i < d->count && !st; i++)
 		if (!strcmp(d->host[i].name, name))

@@ -104,7 +104,7 @@ ok "and leaves no half of an archive" [ ! -e none.tar.zst ]
 ok "a bundle with the tests is made" env ASSAY_BUNDLE_LEVEL=1 ASSAY_BUNDLE_GZIP=1 sh "$source/tools/bundle.sh" --tests "$source" "$build" "$version" "$tmp/out"
 tests=$(echo "$tmp"/out/assay-tests-"$version"-*/)
 ok "it has all of the bundle" [ -z "$(cd "$dir" && find . -type f | while read -r file; do [ -e "$tests/$file" ] || echo "$file"; done)" ]
-ok "and check-gpu with its oracles" eval '[ -x "$tests/tools/check-gpu" ] && [ -s "$tests/tests/oracles/pairs.py" ]'
+ok "and check-gpu with its oracles" eval '[ -x "$tests/tools/check-gpu" ] && [ -s "$tests/tests/oracles/pairs.py" ] && [ -s "$tests/tests/nvml_proxy/functions.h" ]'
 if [ -e "$build/tests/gpu/gradients" ]; then
 	ok "and the test programs that were built" [ -x "$tests/gradients" ]
 fi

@@ -196,7 +196,7 @@ client liar 10.9.8.10 user
 sed -i "1i Host liar\n\tPort $((port + 1))" ssh_config
 echo "liar $(cut -d ' ' -f 1,2 host.pub)" >> known_hosts
 on 2 "$sshd" -f "$tmp/sshd.liar" -E "$tmp/sshd.liar.log"
-on 2 mount -t tmpfs -o size=8m none "$home"
+on 2 mount -t tmpfs -o size=4m none "$home"
 ok "a disk that fills during the copy" deploy 2 liar -- info summary
 ok ".. is told with the file" says 'liar: failed: cannot write .*/incoming' err
 ok ".. and the incomplete file is gone" eval 'on 2 sh -c "[ -z \"\$(ls $cache/deploy/runs/*/incoming 2>/dev/null)\" ]"'

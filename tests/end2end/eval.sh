@@ -1,8 +1,8 @@
 #!/bin/sh
 # assay eval: the table of precisions, its JSON and exit code; a planted worse model; everything that is refused.
-# usage: eval.sh ASSAY
+# usage: eval.sh ASSAY BASE_GGUF
 set -u
-assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
+assay=$(realpath "$1") base_gguf=${2:+$(realpath "$2")} here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tap.sh"
 scratch
 export CUDA_VISIBLE_DEVICES= # a test of the CPU, where there is a GPU too
@@ -83,6 +83,16 @@ printf '{"input_ids": [%s]}\n' "$(tr -d ' \n' < made | sed 's/.*"ids":\[\([0-9,]
 ok "a worse model misses its mark" eval 'expect 1 eval tiny --data own.jsonl --context 64 --compare other && says "^other .* FAIL$" out && says "^fp8-cache .* pass$" out'
 ok "in JSON too" eval 'expect 1 eval tiny --data own.jsonl --context 64 --compare other --json && says "^ \"verdict\": \"fail\"" out'
 ok "unless the mark is that wide" eval 'expect 0 eval tiny --data own.jsonl --context 64 --compare other --perplexity-mark 1000000 && says "^other .* pass$" out'
+# A GGUF file of the same weights in Q8_0, and one of other weights.
+if [ -n "$base_gguf" ]; then
+	"$assay" make-model --out base --dtype f32 --seed 1 > out 2> err && "$base_gguf" same.gguf 1 && "$base_gguf" strange.gguf 2
+	"$assay" generate base "The quick" --raw --tokens 200 --temperature 0.3 --seed 3 --json --logprobs > made 2> err
+	printf '{"input_ids": [%s]}\n' "$(tr -d ' \n' < made | sed 's/.*"ids":\[\([0-9,]*\)\].*/\1/')" > base.jsonl
+	ok "a GGUF file of the same weights meets the mark" eval 'expect 0 eval base --data base.jsonl --context 64 --precisions f32 --compare same.gguf && says "^same.gguf .* pass$" out'
+	ok ".. with other figures, which are those of its blocks" eval '[ "$(awk "/^f32/ { print \$2 }" out)" != "$(awk "/^same.gguf/ { print \$2 }" out)" ]'
+	ok ".. and other memory" eval '[ "$(grep "frozen parameters" out | awk "{ print \$(NF - 1) }" | sort -u | wc -l)" = 2 ]'
+	ok "one of other weights misses it" eval 'expect 1 eval base --data base.jsonl --context 64 --precisions f32 --compare strange.gguf && says "^strange.gguf .* FAIL$" out'
+fi
 ok "token ids need no tokenizer" eval 'mkdir bare && cp tiny/config.json tiny/model.safetensors bare && expect 0 eval bare --data own.jsonl --context 64'
 ok "a text does" eval '! expect 0 eval bare --data text.txt && says "bare/tokenizer.json: No such file" err'
 

@@ -92,7 +92,14 @@ CONFIG
 	server one $one host
 	server two $two host
 	"$sshd" -f "$tmp/sshd.one" -E sshd.one.log || lacks "sshd does not start here: $(tail -n 1 sshd.one.log)"
+	comes [ -s sshd.one.pid ]
+	pids="$pids $(cat sshd.one.pid)"
+	host_two_serves
+}
+# host_two_serves: an sshd on the second host, also after its processes have been killed
+host_two_serves() {
+	rm -f sshd.two.pid
 	eval "$there $sshd -f $tmp/sshd.two -E sshd.two.log" || lacks "sshd does not start on the second host: $(tail -n 1 sshd.two.log)"
-	comes [ -s sshd.one.pid ] && comes [ -s sshd.two.pid ]
-	pids="$pids $(cat sshd.one.pid sshd.two.pid)"
+	comes [ -s sshd.two.pid ]
+	pids="$pids $(cat sshd.two.pid)"
 }

@@ -34,24 +34,24 @@ by_mpirun() {
 		OMPI_MCA_btl=tcp,self OMPI_MCA_mpi_yield_when_idle=1 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 \
 		expect 0 launch --how mpirun --hosts "$first,$second" --gpus-per-node 0 --ranks-per-node 2 "${more[@]}" -- train "$@"
 }
-# The second host falls while it writes its shards of the second checkpoint: all of its processes are killed, its sshd too. So this comes last.
+# The second host falls while it writes its shards of the second checkpoint: all of its processes are killed at once, its sshd too.
+cat > fall << SCRIPT
+kill -KILL \$(ls -l /proc/[0-9]*/ns/net | awk -v net="\$(readlink /proc/$other/ns/net)" -v self=\$\$ '\$NF == net { split(\$(NF - 2), at, "/"); if (at[3] != $other && at[3] != self) print at[3] }')
+SCRIPT
+falls="LD_PRELOAD=$fakes/strike.so STRIKE_RANK=3 STRIKE_CALL=open STRIKE_PATH=*checkpoint-4.new* STRIKE_RUN=$tmp/fall"
+goes_on_without() { # RUN: rank 0's words are in err
+	ok ".. which is told" eval 'says "warning: gpu2 does not answer; the run continues without it" err && says "warning: restart 1 of 1" err'
+	ok ".. from the newest checkpoint" says "resumes from .*$1/checkpoint-2\$" err
+}
 mpi=
 lost_host() {
 	[ -n "$mpi" ] || return 0
 	train_config lost.yaml cpu "deterministic: true" "max_steps: 6" "save_steps: 2"
-	cat > fall << SCRIPT
-there=\$(readlink /proc/$other/ns/net)
-for one in /proc/[0-9]*; do
-	pid=\${one#/proc/}
-	[ "\$pid" = $other ] || [ "\$pid" = \$\$ ] || [ "\$(readlink "\$one/ns/net")" != "\$there" ] || kill -KILL "\$pid"
-done 2> /dev/null
-SCRIPT
 	ok "one rank trains for comparison" env CUDA_VISIBLE_DEVICES= "$assay" train lost.yaml --out lost.1
-	more=(--restarts 1 --env "LD_PRELOAD=$fakes/strike.so STRIKE_RANK=3 STRIKE_CALL=open STRIKE_PATH=*checkpoint-4.new* STRIKE_RUN=$tmp/fall")
+	more=(--restarts 1 --env "$falls")
 	ok "a run that loses a host goes on without it" by_mpirun lost.yaml --out lost
 	more=()
-	ok ".. which is told" eval 'says "warning: gpu2 does not answer; the run continues without it" err && says "warning: restart 1 of 1" err'
-	ok ".. from the newest checkpoint" says 'resumes from lost/checkpoint-2$' err
+	goes_on_without lost
 	ok ".. with the bits of one rank" cmp lost.1/adapter/adapter_model.safetensors lost/adapter/adapter_model.safetensors
 }
 train_config cpu.yaml cpu "max_steps: 4"
@@ -86,5 +86,18 @@ ok "ssh: four GPU ranks on two hosts train" over_ssh gpu.yaml --out gpu.4 --real
 journal_losses gpu.4 > four
 ok ".. with the losses of one" near one four 4 1e-3
 ok ".. two on each host" [ "$(hosts gpu.4)" = "gpu1/rank-1 gpu2/rank-2 gpu2/rank-3 " ]
+# A host that is lost: its ranks and its sshd end. The two ranks of the other host go on.
+train_config lost_gpu.yaml gpu "max_steps: 6" "save_steps: 2"
+ok "one GPU trains for comparison" env $gpu "$assay" train lost_gpu.yaml --out lost_gpu.1 --no-telemetry
+journal_losses lost_gpu.1 > one
+over_ssh_falling() {
+	expect 0 launch --hosts "$first,$second" --gpus-per-node 2 --ssh-config "$tmp/ssh_config" --restarts 1 --env "$gpu $falls" -- train "$@"
+}
+ok "ssh: a run of GPU ranks that loses a host goes on without it" over_ssh_falling lost_gpu.yaml --out lost_gpu --no-telemetry
+goes_on_without lost_gpu
+journal_losses lost_gpu | tail -n 2 > two
+ok ".. with the losses of one GPU" near <(tail -n 2 one) two 2 1e-3
+ok ".. on two ranks" [ "$(sed -n 's/.*"ranks":\([0-9]*\).*/\1/p' lost_gpu/journal.jsonl | tail -n 1)" = 2 ]
+host_two_serves
 lost_host
 finish

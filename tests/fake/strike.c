@@ -3,9 +3,10 @@
  * A planted fault: kills a process at a call that changes a file. Preloaded (LD_PRELOAD) into the ranks of a run. With
  * STRIKE_RANK=2 STRIKE_CALL=fsync STRIKE_PATH='*checkpoint-6.new*' STRIKE_SKIP=1 the process of rank 2 is killed before its
  * second fsync of a path that matches this pattern. Calls: open (for writing), fsync, rename (either path), renameat2. The
- * rank is Open MPI's. With STRIKE_ONCE=DIR only the first process that can make this folder is killed.
+ * rank is Open MPI's, or that of assay launch. With STRIKE_ONCE=DIR only the first process that can make this folder is killed.
  * With STRIKE_RUN=FILE this shell script runs instead, and the process goes on.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <signal.h>
@@ -27,17 +28,18 @@ static void fall(void)
 	if (!script)
 		kill(getpid(), SIGKILL);
 	if (!child) {
+		setsid(); /* who ends this process's group does not end the script */
 		execl("/bin/sh", "sh", script, (char *)NULL);
 		_exit(127);
 	}
-	if (child > 0)
-		waitpid(child, NULL, 0);
+	while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
 }
 
 static void strike(const char *call, const char *path)
 {
-	const char *rank = getenv("STRIKE_RANK"), *own = getenv("OMPI_COMM_WORLD_RANK"), *at = getenv("STRIKE_CALL"),
-		   *words = getenv("STRIKE_PATH"), *skip = getenv("STRIKE_SKIP");
+	const char *rank = getenv("STRIKE_RANK"), *mpi = getenv("OMPI_COMM_WORLD_RANK"),
+		   *own = mpi ? mpi : getenv("ASSAY_RANK"), *at = getenv("STRIKE_CALL"), *words = getenv("STRIKE_PATH"), *skip = getenv("STRIKE_SKIP");
 	static atomic_int seen;
 
 	if (rank && own && at && words && !strcmp(rank, own) && !strcmp(at, call) && !fnmatch(words, path, 0) &&

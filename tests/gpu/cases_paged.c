@@ -213,7 +213,8 @@ static void fill_position(const struct paged_case *p, uint64_t seed, int64_t seq
 			((uint16_t *)p->host[KV])[(uint64_t)row * width + i] = to_bf16(v);
 	}
 	for (uint64_t i = 0; p->e4m3 && i < 2 * p->kv_heads; i++)
-		((float *)p->host[SCALE])[(uint64_t)row * 2 * p->kv_heads + i] = scale_of(p, seed, first + i);
+		((float *)p->host[SCALE])[paged_scale_at((uint64_t)row, (uint32_t)i, 2 * p->kv_heads, p->page_bits)] =
+			scale_of(p, seed, first + i);
 }
 
 /* Page numbers go up and down, so that neighbours in a sequence are none in memory. Page 0 belongs to nobody. */

@@ -183,6 +183,7 @@ static void rope_cache(struct train_build *b, const struct step_rope_args *a)
 		return;
 	o->tolerance = (struct tolerance){0, 0.02}; /* a code beside the reference's: 1 of about 80 */
 	o = train_operand(b, "scale", ROPE(scale), NUMBER_F32, slots, 2 * (int64_t)a->kv_heads, USE_ADDED);
+	o->ld = o->cols; /* a page's scales are another matrix */
 	train_number(b, ROPE(ld_scale), o->ld);
 	o->tolerance = (struct tolerance){0x1p-6, 1e-5};
 }
@@ -196,6 +197,7 @@ static void rope(struct train_build *b)
 	a.kv_heads = (uint32_t)b->cols / 256 % 256;
 	a.head_dim = (uint32_t)b->cols / 65536 * 16;
 	a.lanes = step_head_lanes(a.head_dim);
+	a.page_bits = b->rows % 16 ? 1 : 5; /* there are two slots for each row */
 	b->file = "step_rows";
 	b->args_size = sizeof(a);
 	memcpy(b->args, &a, sizeof(a));

@@ -183,6 +183,8 @@ static const struct kernel_case cases[] = {
 	TRAIN_CASE("train_fp8_swiglu", "last tile of 8, odd", 63, 136, O),
 	TRAIN_CASE("train_fp8_swiglu", "sliced", 65, 384, S),
 	TRAIN_CASE("train_fp8_swiglu", "7B", 4096, 18944, T),
+	TRAIN_CASE("train_fp8_swiglu", "E4M3 alone, sliced", 65, 384, C | S),
+	TRAIN_CASE("train_fp8_swiglu", "7B, E4M3 alone", 4096, 18944, C | T),
 	TRAIN_CASE("train_fp8_swiglu_bwd", "odd", 63, 128, O),
 	TRAIN_CASE("train_fp8_swiglu_bwd", "h again, sliced", 65, 384, A | S),
 	TRAIN_CASE("train_fp8_swiglu_bwd", "7B", 4096, 18944, T),

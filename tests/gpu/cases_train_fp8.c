@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What quantizes for GEMMs in FP8. A plants numbers that are not finite, which are counted; for SwiGLU it wants h
- * again, and for columns C wants the rows too. B plants a row and a column of much larger numbers. */
+ * again, for columns C wants the rows too, for SwiGLU no h. B plants a row and a column of much larger numbers. */
 #include "cases_train.h"
 #include "kernel/train/fp8.h"
 
@@ -198,8 +198,9 @@ static void swiglu(struct train_build *b)
 		   backward ? USE_ADDED : USE_IN);
 	o->width = 8;
 	o->tolerance = once;
-	matrix(b, "h", OF(swiglu, h), OF(swiglu, ld_h), b->rows, b->cols, backward ? USE_IN : USE_OUT)
-		->tolerance = once;
+	if (!(b->flags & TRAIN_C))
+		matrix(b, "h", OF(swiglu, h), OF(swiglu, ld_h), b->rows, b->cols, backward ? USE_IN : USE_OUT)
+			->tolerance = once;
 	if (b->flags & TRAIN_A)
 		matrix(b, "h again", OF(swiglu, h_again), OF(swiglu, ld_h_again), b->rows, b->cols, USE_OUT)
 			->tolerance = once;

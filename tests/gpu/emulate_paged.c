@@ -15,9 +15,9 @@ static void copy16(uint32_t to, const uint8_t *from, bool there, bool wide)
 	emulate_copy((char *)shared + to, from, there ? 16 : 0, there ? 0 : 16);
 }
 
-static void copy4(uint32_t to, const float *from, bool there)
+static void copy_some(uint32_t to, const float *from, uint32_t bytes)
 {
-	emulate_copy((char *)shared + to, from, there ? 4 : 0, there ? 0 : 4);
+	emulate_copy((char *)shared + to, from, bytes, 16 - bytes);
 }
 
 static void copy_commit(void)

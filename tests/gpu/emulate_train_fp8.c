@@ -11,7 +11,7 @@
 #define FP8_ENTRIES(X)                                                                                       \
 	X(train_fp8_quantize, train_fp8_quantize_args, y.to)                                                 \
 	X(train_fp8_rmsnorm, train_fp8_norm_args, y)                                                         \
-	X(train_fp8_swiglu, train_fp8_swiglu_args, h)                                                        \
+	X(train_fp8_swiglu, train_fp8_swiglu_args, q.to)                                                     \
 	X(train_fp8_swiglu_bwd, train_fp8_swiglu_args, gate_up)                                              \
 	X(train_fp8_swiglu_bwd_columns, train_fp8_swiglu_columns_args, y.to)                                 \
 	X(train_fp8_weights, train_fp8_weights_args, q.to)                                                   \

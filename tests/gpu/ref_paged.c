@@ -55,7 +55,7 @@ static void cached(const struct caller *c, const struct paged_unit *u, int64_t k
 
 	for (int64_t d = 0; d < c->dim; d++)
 		to[d] = c->e4m3 ? numbers[((const uint8_t *)(uintptr_t)a->kv)[at + (uint64_t)d]] *
-					  (double)((const float *)(uintptr_t)a->scale)[row * a->ld_scale + head]
+					  (double)((const float *)(uintptr_t)a->scale)[paged_scale_at(row, (uint32_t)head, a->ld_scale, a->page_bits)]
 				: bf16((const uint16_t *)(uintptr_t)a->kv + at + d);
 }
 
@@ -169,11 +169,12 @@ static void run_tiles(const char *entry, struct ref_grid grid, const void *args)
 static void widen_row(const struct paged_widen_args *a, const double *numbers, uint64_t row, uint64_t to)
 {
 	const uint8_t *from = (const uint8_t *)(uintptr_t)a->kv + row * a->ld_kv;
-	const float *scale = (const float *)(uintptr_t)a->scale + row * a->ld_scale;
+	const float *scale = (const float *)(uintptr_t)a->scale;
 	uint16_t *wide = (uint16_t *)(uintptr_t)a->wide + to * a->ld_wide;
 
 	for (uint32_t i = 0; i < a->columns; i++)
-		wide[i] = to_bf16((double)((float)numbers[from[i]] * scale[i >> a->head_bits]));
+		wide[i] = to_bf16((double)((float)numbers[from[i]] *
+					   scale[paged_scale_at(row, i >> a->head_bits, a->ld_scale, a->page_bits)]));
 }
 
 static void run_widen(const char *entry, struct ref_grid grid, const void *args)

@@ -148,7 +148,7 @@ static void put_cache(const struct step_rope_args *a, int64_t slot, int64_t whic
 	for (int64_t j = 0; j < a->head_dim; j++)
 		most = isnan(most) || fabs(x[j]) <= (double)most ? most : (float)fabs(x[j]);
 	if (a->scale)
-		AT(float, a->scale)[slot * a->ld_scale + which] = most / 448.0f;
+		AT(float, a->scale)[paged_scale_at((uint64_t)slot, (uint32_t)which, (uint64_t)a->ld_scale, a->page_bits)] = most / 448.0f;
 	for (int64_t j = 0; j < a->head_dim; j++) {
 		if (!a->scale)
 			ref_put_bf16(a->kv, at + j, x[j]);

@@ -8,7 +8,8 @@
  *   header: sends half of each request's header, and waits until the server closes the connections
  *   partial: sends half of each request, and waits until the server closes the connections
  *   unread: sends the requests, reads nothing, and waits until the server closes the connections
- *   chaos: COUNT requests, 64 at a time; every third client leaves at a random moment. Prints how they ended.
+ *   chaos: COUNT requests, 64 at a time; every third client leaves at a random moment, and one that is refused
+ *   is followed by the next after half a second. Prints how they ended.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -95,14 +96,18 @@ static void classify(struct endings *e, const char *all, int left)
 struct one {
 	int fd;
 	double leaves_s; /* 0: stays */
+	double after_s;	 /* no request before this time */
 	size_t size;
 	char *all;
 };
 
 static void one_end(struct one *o, struct endings *e, int left)
 {
+	const int refused = e->refused;
+
 	o->all[o->size] = '\0';
 	classify(e, o->all, left);
+	o->after_s = e->refused > refused ? now_s() + 0.5 : 0;
 	close(o->fd);
 	o->fd = -1;
 }
@@ -140,7 +145,7 @@ static int chaos(int port, int count, const char *body)
 		for (int i = 0; i < AT_ONCE; i++) {
 			struct one *o = &ones[i];
 
-			if (o->fd < 0 && begun < count) {
+			if (o->fd < 0 && begun < count && now_s() >= o->after_s) {
 				o->fd = dial(port, 0);
 				o->size = 0;
 				o->leaves_s = begun++ % 3 ? 0 : now_s() + (double)(random() % 200) * 1e-3;

@@ -5,6 +5,7 @@
 #include "engine/step/row_lists.h"
 #include "fake_gpu.h"
 #include "model/tensor/dtype.h"
+#include "model/backend/plan_backend.h"
 #include "model/decoder/paged_step.h"
 #include "model/model.h"
 
@@ -20,6 +21,34 @@ struct cache_bed {
 	int32_t token[LONG];
 	float *logits; /* [OUTPUTS, VOCAB], the long sequence first */
 };
+
+static const struct shape shape = {
+	.family = FAMILY_LLAMA,
+	.hidden = 64,
+	.layers = 2,
+	.heads = 4,
+	.kv_heads = 2,
+	.head_dim = 64,
+	.ffn = 48,
+	.vocab = VOCAB,
+	.context = 256,
+	.norm_eps = 1e-5,
+	.rope_theta = 10000,
+};
+
+static struct paged_step_options step_options(bool e4m3)
+{
+	return (struct paged_step_options){
+		.most = {.rows = OUTPUTS,
+			 .outputs = OUTPUTS,
+			 .sequences = 2,
+			 .pages = 4,
+			 .vocab = VOCAB,
+			 .page_tokens = PAGE},
+		.places = 2,
+		.cache_e4m3 = e4m3,
+	};
+}
 
 static void fill_model(struct cache_bed *b)
 {
@@ -46,28 +75,8 @@ static void fill_model(struct cache_bed *b)
 
 static void open_bed(struct cache_bed *b, bool e4m3)
 {
-	const struct shape shape = {.family = FAMILY_LLAMA,
-				    .hidden = 64,
-				    .layers = 2,
-				    .heads = 4,
-				    .kv_heads = 2,
-				    .head_dim = 64,
-				    .ffn = 48,
-				    .vocab = VOCAB,
-				    .context = 256,
-				    .norm_eps = 1e-5,
-				    .rope_theta = 10000};
 	const struct model_options options = {.inference = true, .positions = 64};
-	const struct paged_step_options step = {
-		.most = {.rows = OUTPUTS,
-			 .outputs = OUTPUTS,
-			 .sequences = 2,
-			 .pages = 4,
-			 .vocab = VOCAB,
-			 .page_tokens = PAGE},
-		.places = 2,
-		.cache_e4m3 = e4m3,
-	};
+	const struct paged_step_options step = step_options(e4m3);
 	struct error err = {0};
 
 	*b = (struct cache_bed){.logits = calloc(OUTPUTS * VOCAB, sizeof(float))};
@@ -172,10 +181,58 @@ static void logits_with_an_e4m3_cache_are_close(void **state)
 	}
 }
 
+/* Bytes of a planned step's workspace, or of a step on the device. */
+static uint64_t workspace_of(struct backend *back, const struct paged_step_options *options)
+{
+	const struct model_options inference = {.inference = true, .positions = 64};
+	struct paged_step *step = NULL;
+	struct model *model = NULL;
+	struct error err = {0};
+	uint64_t bytes;
+
+	must(model_create(&model, &shape, &inference, &err), &err);
+	must(model_place(model, back, &err), &err);
+	bytes = back->arena->kind_used[MEM_WORKSPACE];
+	must(paged_step_create(&step, model, back, options, &err), &err);
+	bytes = back->arena->kind_used[MEM_WORKSPACE] - bytes;
+	paged_step_release(&step);
+	model_release(model);
+	return bytes;
+}
+
+static uint64_t planned_of(const struct paged_step_options *options)
+{
+	struct arena arena = {0};
+	struct backend plan;
+
+	plan_backend_gpu(&plan, DTYPE_BF16, &arena);
+	return workspace_of(&plan, options);
+}
+
+/* The copy in BF16 of the pages that prompts read has 64 positions of one sequence here, in one part of a step. */
+static void the_plan_has_the_copy_of_pages(void **state)
+{
+	struct paged_step_options bf16 = step_options(false), e4m3 = step_options(true), steady = e4m3;
+	struct alone real = {0};
+	uint64_t more;
+
+	(void)state;
+	skip_without_kernels();
+	steady.deterministic = true; /* no tiles */
+	fakes_take();
+	open_alone(&real, 96 << 20, false);
+	assert_int_equal(planned_of(&e4m3), workspace_of(&real.back, &e4m3));
+	gpu_backend_release(&real.back);
+	more = planned_of(&e4m3) - planned_of(&bf16);
+	assert_in_range(more, 64 * 2 * 2 * 64 * 2, 64 * 2 * 2 * 64 * 2 + 1024); /* and some words of lists */
+	assert_int_equal(planned_of(&steady), planned_of(&bf16));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(logits_with_an_e4m3_cache_are_close),
+		cmocka_unit_test(the_plan_has_the_copy_of_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -190,10 +190,12 @@ static void narrow_cache(struct paged_bed *b)
 		scale[i] = (1.5f + random_f32(5, 3, (uint64_t)i)) / 128;
 	for (int64_t i = 0; i < rows * cols; i++) {
 		code[i] = (uint8_t)(random_u32(5, 4, (uint64_t)i) % 0x78 | (random_u32(5, 5, (uint64_t)i) & 0x80));
-		b->host_kv[i] = bf16_of_f32(e4m3_to_f32(code[i]) * scale[i / DIM]);
+		b->host_kv[i] = bf16_of_f32(e4m3_to_f32(code[i]) *
+					    scale[paged_scale_at((uint64_t)(i / cols), (uint32_t)(i % cols / DIM), 2 * KV_HEADS, 4)]);
 	}
 	must(back->ops->put(back, b->layer.kv, code, &err), &err);
 	must(back->ops->put(back, b->layer.scale, scale, &err), &err);
+	assert_int_equal(b->layer.scale.ld, 2 * KV_HEADS);
 	free(code);
 	free(scale);
 }

@@ -502,11 +502,11 @@ static void rows_are_embedded(void **state)
 /* The rotation is head_norm_rope's; a cache in E4M3 has its numbers within a sixteenth. */
 static void rope_writes_the_cache(void **state)
 {
-	enum { T = 3, HEADS = 2, KV = 1, DIM = 32, SLOTS = 9 };
+	enum { T = 3, HEADS = 2, KV = 1, DIM = 32, PAGE = 4, SLOTS = 12 };
 	const struct attention at = {.heads = HEADS, .kv_heads = KV, .head_dim = DIM};
 	struct mat qkv, again, k, cos_sin, position, slot, norm, none = {0}, raw, rstd;
 	struct paged_layer bf16 = {0}, e4m3 = {0};
-	struct paged_rows rows = {.rows = T};
+	struct paged_rows rows = {.rows = T, .page_tokens = PAGE};
 	struct error err = {0};
 	struct bed b;
 
@@ -552,7 +552,8 @@ static void rope_writes_the_cache(void **state)
 
 			for (int j = 0; j < DIM; j++)
 				most = fmaxf(most, fabsf(bf16_to_f32(to[h * DIM + j])));
-			assert_true(((float *)e4m3.scale.data)[at_slot * 2 + h] == most / 448);
+			/* a page's scales of one head follow each other */
+			assert_true(((float *)e4m3.scale.data)[at_slot / PAGE * 2 * PAGE + h * PAGE + at_slot % PAGE] == most / 448);
 		}
 	}
 	bf16.kv.dtype = DTYPE_F32;

@@ -92,6 +92,35 @@ static __device__ __forceinline__ uint32_t ring_after(const struct ring *r, uint
 	return place + r->bytes == r->base + r->depth * r->bytes ? r->base : place + r->bytes;
 }
 
+/* Requests keys and values of a tile of which the unit has `count` keys; WHOLE: all 16. place: of the lane's first piece. */
+static __device__ __forceinline__ void tile_request(const struct paged_attention_args *a, uint32_t place, const uint8_t *keys,
+						    const uint8_t *values, uint32_t count, const int D, const bool E4M3,
+						    const bool WHOLE)
+{
+	const uint32_t lane = threadIdx.x % 32, bytes = (uint32_t)D * (E4M3 ? 1 : 2), pieces = bytes / 16;
+	const uint64_t ld = a->ld_kv * (E4M3 ? 1 : 2);
+
+#pragma unroll
+	for (uint32_t i = 0; i < pieces / 2; i++) {
+		const uint32_t first = i * (32 / pieces), to = (place ^ order_of(first, bytes) * 16) + first * bytes;
+		const bool there = WHOLE || first + lane / pieces < count;
+
+		copy16(to, keys + first * ld, there, bytes == 256);
+		copy16(to + PAGED_TILE * bytes, values + first * ld, there, bytes == 256);
+	}
+}
+
+/* Requests the tile's scales: 16 bytes for each of eight lanes, those of keys, then those of values. */
+static __device__ __forceinline__ void scales_request(const struct paged_attention_args *a, uint32_t to, uint32_t page, uint32_t within,
+						      uint32_t kv_head, uint32_t count, const bool WHOLE)
+{
+	const uint32_t lane = threadIdx.x % 32, head = kv_head + lane / 4 * a->kv_heads, key = lane % 4 * 4;
+	const uint32_t held = WHOLE ? 4 : count < key ? 0 : count - key < 4 ? count - key : 4;
+
+	if (lane < 8)
+		copy_some(to + lane * 16, a->scale + paged_scale_of(page, within + key, head, a->ld_scale, a->page_bits), held * 4);
+}
+
 /* Requests the next tile. Keys from the unit's end on become zeros, whatever the page holds. A group of copies
  * ends even if there is no tile, so that groups can be counted. */
 static __device__ __forceinline__ void ring_fill(const struct paged_attention_args *a, struct ring *r, const int D,
@@ -100,27 +129,22 @@ static __device__ __forceinline__ void ring_fill(const struct paged_attention_ar
 	const uint32_t lane = threadIdx.x % 32, bytes = (uint32_t)D * (E4M3 ? 1 : 2), pieces = bytes / 16;
 
 	if (r->unit < r->units) {
-		const uint64_t row = ((uint64_t)(uint32_t)lane_value(r->number, r->turn) << a->page_bits) +
-				     ((uint32_t)r->key & ((1u << a->page_bits) - 1));
+		const uint32_t page = (uint32_t)lane_value(r->number, r->turn), within = (uint32_t)r->key & ((1u << a->page_bits) - 1);
+		const uint64_t row = ((uint64_t)page << a->page_bits) + within;
 		const uint32_t count = (uint32_t)(r->end - r->key), at = shared_address(r->filled);
-		const uint32_t place = piece_at(at, lane / pieces, lane % pieces, bytes);
+		const uint32_t place = piece_at(at, lane / pieces, lane % pieces, bytes), scales = at + 2 * PAGED_TILE * bytes;
 		const uint64_t ld = a->ld_kv * (E4M3 ? 1 : 2);
 		const uint8_t *keys = a->kv + (row + lane / pieces) * ld + r->kv_head * bytes + lane % pieces * 16;
 		const uint8_t *values = keys + a->kv_heads * bytes;
 
-#pragma unroll
-		for (uint32_t i = 0; i < pieces / 2; i++) {
-			const uint32_t first = i * (32 / pieces), to = (place ^ order_of(first, bytes) * 16) + first * bytes;
-			const bool there = first + lane / pieces < count;
-
-			copy16(to, keys + first * ld, there, bytes == 256);
-			copy16(to + PAGED_TILE * bytes, values + first * ld, there, bytes == 256);
-		}
-		if (E4M3) {
-			const float *scale = a->scale + (row + lane % 16) * a->ld_scale + r->kv_head +
-					     lane / 16 * a->kv_heads;
-
-			copy4(at + 2 * PAGED_TILE * bytes + lane * 4, scale, lane % 16 < count);
+		if (count >= PAGED_TILE) {
+			tile_request(a, place, keys, values, count, D, E4M3, true);
+			if (E4M3)
+				scales_request(a, scales, page, within, r->kv_head, count, true);
+		} else {
+			tile_request(a, place, keys, values, count, D, E4M3, false);
+			if (E4M3)
+				scales_request(a, scales, page, within, r->kv_head, count, false);
 		}
 		ring_next(a, r);
 	}

@@ -12,7 +12,7 @@
  */
 #ifndef KERNEL_PAGED_ATTENTION_H
 #define KERNEL_PAGED_ATTENTION_H
-#include "kernel/args.h"
+#include "kernel/paged/scale.h"
 
 #ifdef __CUDACC__
 #define PAGED_BOTH __host__ __device__
@@ -67,7 +67,7 @@ struct paged_attention_args {
 	DEVICE_PTR(uint16_t) o;
 	DEVICE_PTR(const uint8_t)
 	kv; /* [pages * page size, 2 * kv_heads * D] keys of all heads, then values */
-	DEVICE_PTR(const float) scale;	/* [pages * page size, 2 * kv_heads]; E4M3 only */
+	DEVICE_PTR(const float) scale;	/* paged_scale_at; E4M3 only */
 	DEVICE_PTR(const int32_t) page; /* numbers of pages */
 	DEVICE_PTR(const struct paged_unit) unit;
 	DEVICE_PTR(const uint32_t) block; /* [blocks + 1] */

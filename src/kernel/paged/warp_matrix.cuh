@@ -40,11 +40,10 @@ static __device__ __forceinline__ void copy16(uint32_t to, const uint8_t *from, 
 			     : "memory");
 }
 
-static __device__ __forceinline__ void copy4(uint32_t to, const float *from, bool there)
+/* Copies the first `bytes` of 16 bytes, and writes zeros for the rest. */
+static __device__ __forceinline__ void copy_some(uint32_t to, const float *from, uint32_t bytes)
 {
-	asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from),
-		     "r"(there ? 4 : 0)
-		     : "memory");
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
 static __device__ __forceinline__ void copy_commit(void)

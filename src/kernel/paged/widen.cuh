@@ -30,7 +30,7 @@ static __device__ __forceinline__ void widen_piece(const struct paged_widen_args
 		return;
 	row = ((uint64_t)(uint32_t)a->page[block.page + (key >> a->page_bits)] << a->page_bits) + (key & ((1u << a->page_bits) - 1));
 	from = *(const uint4 *)(a->kv + row * a->ld_kv + column);
-	scale = a->scale[row * a->ld_scale + (column >> a->head_bits)];
+	scale = a->scale[paged_scale_at(row, column >> a->head_bits, a->ld_scale, a->page_bits)];
 	v[0] = widen_word(from.x, scale);
 	v[1] = widen_word(from.y, scale);
 	v[2] = widen_word(from.z, scale);

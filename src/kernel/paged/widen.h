@@ -8,7 +8,7 @@
  */
 #ifndef KERNEL_PAGED_WIDEN_H
 #define KERNEL_PAGED_WIDEN_H
-#include "kernel/args.h"
+#include "kernel/paged/scale.h"
 
 enum { PAGED_WIDEN_THREADS = 256, PAGED_WIDEN_PIECE = 16 /* elements that a thread converts at once */ };
 

@@ -351,7 +351,7 @@ static __device__ __forceinline__ void put_e4m3(const struct step_rope_args *a, 
 	if (!mine)
 		return;
 	if (h->at == 0)
-		a->scale[slot * a->ld_scale + which] = most / 448.0f;
+		a->scale[paged_scale_at((uint64_t)slot, which, (uint64_t)a->ld_scale, a->page_bits)] = most / 448.0f;
 	if (h->left > 0) {
 		store_e4m3(h->a, to + h->at, h->left, inverse);
 		store_e4m3(h->b, to + half + h->at, h->left, inverse);

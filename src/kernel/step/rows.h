@@ -8,7 +8,7 @@
  */
 #ifndef KERNEL_STEP_ROWS_H
 #define KERNEL_STEP_ROWS_H
-#include "kernel/args.h"
+#include "kernel/paged/scale.h"
 
 enum {
 	STEP_THREADS = 256,
@@ -86,13 +86,15 @@ struct step_rope_args {
 	DEVICE_PTR(const uint16_t) q_norm;  /* (head_dim) */
 	DEVICE_PTR(const uint16_t) k_norm;  /* (head_dim) */
 	DEVICE_PTR(void) kv;		    /* (slots, 2 kv_heads head_dim), ld_kv */
-	DEVICE_PTR(float) scale;	    /* (slots, 2 kv_heads), ld_scale; 0: the cache is BF16 */
+	DEVICE_PTR(float) scale;	    /* paged_scale_at; 0: the cache is BF16 */
 	int64_t ld_qkv, ld_cos_sin, ld_kv, ld_scale;
 	uint32_t rows, heads, kv_heads, head_dim;
 	float eps;
-	uint32_t lanes; /* step_head_lanes(head_dim) */
+	uint32_t lanes;	    /* step_head_lanes(head_dim) */
+	uint32_t page_bits; /* a page has 1 << page_bits slots */
+	uint32_t reserved;
 };
-static_assert(sizeof(struct step_rope_args) == 120, "layout shared with nvcc");
+static_assert(sizeof(struct step_rope_args) == 128, "layout shared with nvcc");
 
 /* step_adapter_mask: sets u[t][c] to 0 unless c % period / rank is the row's adapter. rank and ld_u are
  * multiples of 8, and u begins at 16 bytes. Grid: step_blocks(rows, cols) of STEP_THREADS. */

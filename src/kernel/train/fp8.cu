@@ -161,7 +161,7 @@ ENTRY void __launch_bounds__(TRAIN_THREADS) train_fp8_swiglu(const __grid_consta
 #pragma unroll
 			for (int j = 0; j < 8; j++)
 				g[j] = rounded(g[j] * sigmoid_of(g[j]) * u[j]);
-			if (p[i].left > 0)
+			if (p[i].left > 0 && a.h)
 				store8(a.h + p[i].row * a.ld_h + p[i].col, pack8(g), p[i].left, wide_h);
 			put_tile(&a.q, g, p[i].row, p[i].col, p[i].left, p[i].mine);
 		}

@@ -61,7 +61,7 @@ struct train_fp8_norm_args {
 static_assert(sizeof(struct train_fp8_norm_args) == 112, "layout shared with nvcc");
 
 /*
- * train_fp8_swiglu: h has the bits of train_swiglu, and q is h in E4M3, (rows, ffn).
+ * train_fp8_swiglu: h has the bits of train_swiglu, and q is h in E4M3, (rows, ffn). h 0: q alone.
  * train_fp8_swiglu_bwd: gate_up, h and h_again have the bits of train_swiglu_bwd, and q is the new gate_up in
  * E4M3, (rows, 2 ffn). ffn is a multiple of 128.
  * Grid: train_fp8_blocks(rows, ffn), or any, of TRAIN_THREADS.

@@ -55,7 +55,8 @@ struct paged_room {
 };
 
 /* The KV cache of one layer. kv [pages * page_tokens, 2 kv_heads head_dim]: keys of all heads, then values.
- * In BF16 on a GPU, F32 on a CPU; or E4M3 with a scale per row and head: value = element * scale. */
+ * In BF16 on a GPU, F32 on a CPU; or E4M3 with a scale per row and head: value = element * scale. A GPU has
+ * the scales of a page in another order (kernel/paged/scale.h). */
 struct paged_layer {
 	struct mat kv;
 	struct mat scale; /* F32 [pages * page_tokens, 2 kv_heads]; rows 0: kv is not E4M3 */

@@ -228,10 +228,10 @@ enum status gpu_rmsnorm_fp8(struct backend *back, const struct mat *x, const str
 enum status gpu_swiglu_fp8(struct backend *back, const struct mat *gate_up, const struct mat *h,
 			   const struct mat *h_again, const struct mat *q, struct error *err)
 {
-	const bool backward = q == gate_up->e4m3;
+	const bool backward = q == gate_up->e4m3, alone = !backward && h->e4m3_columns;
 	const struct train_fp8_swiglu_args args = {
 		.gate_up = gpu_address(gate_up->data),
-		.h = gpu_address(h->data),
+		.h = alone ? 0 : gpu_address(h->data),
 		.h_again = h_again ? gpu_address(h_again->data) : 0,
 		.q = rows_of(q, q->overflows),
 		.ld_gate_up = gate_up->ld,

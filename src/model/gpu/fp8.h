@@ -19,7 +19,7 @@ struct train_fp8_weights gpu_fp8_weights(const struct mat *to, const struct mat 
 enum status gpu_fp8_transpose_on(struct backend *back, const struct mat *from, const struct mat *to,
 				 struct gpu_stream *stream, struct error *err);
 /* The norm and SwiGLU, which also write y->e4m3, h->e4m3, or in the backward pass gate_up->e4m3 (q). h_again
- * NULL: absent. */
+ * NULL: absent. If h has e4m3_columns, nothing reads it in BF16, and it is not written. */
 enum status gpu_rmsnorm_fp8(struct backend *back, const struct mat *x, const struct mat *w, float eps,
 			    const struct mat *y, const struct mat *rstd, struct error *err);
 enum status gpu_swiglu_fp8(struct backend *back, const struct mat *gate_up, const struct mat *h,

@@ -273,6 +273,16 @@ extern __typeof__(*((struct ops *)0)->lane_run) gpu_lane_run;
 extern __typeof__(*((struct ops *)0)->lane_join) gpu_lane_join;
 extern __typeof__(*((struct ops *)0)->lane_wait) gpu_lane_wait;
 
+/* Base-2 logarithm of a power of two. */
+static inline uint32_t log2_of(int32_t power)
+{
+	uint32_t bits = 0;
+
+	while (1 << bits < power)
+		bits++;
+	return bits;
+}
+
 /* Generating text (step/). The norm and SwiGLU for few rows have
  * the bits of those for many. */
 enum { GPU_FEW_ROWS = 512 };

@@ -79,7 +79,8 @@ struct mat {
 	 * by GEMMs with E4M3 weights; views have none. NULL: none. */
 	const struct mat *e4m3;
 	/* The same transposed, with scales along the rows, read by GEMMs of a weight gradient. If gate_up has
-	 * both, swiglu_bwd writes only these copies, and none in BF16. NULL: none. */
+	 * both, swiglu and swiglu_bwd write only the copies of h and gate_up, and nothing in BF16. NULL:
+	 * none. */
 	const struct mat *e4m3_columns;
 	int32_t *overflows; /* of such copies: where its scales that are not finite are counted, or NULL */
 	int64_t rows, cols, ld;

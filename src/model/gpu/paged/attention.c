@@ -9,15 +9,6 @@
 
 #define LOG2_E 1.44269504f
 
-static uint32_t bits_of(int32_t page_tokens)
-{
-	uint32_t bits = 0;
-
-	while (1 << bits < page_tokens)
-		bits++;
-	return bits;
-}
-
 /* The step's rows, with all their operands. */
 struct paged_call {
 	const struct paged_rows *rows;
@@ -79,7 +70,7 @@ static enum status run_units(struct backend *back, const struct paged_call *c, b
 		.ld_scale = (uint64_t)c->cache->scale.ld,
 		.group = group_of(c->at),
 		.kv_heads = (uint32_t)c->at->kv_heads,
-		.page_bits = bits_of(c->rows->page_tokens),
+		.page_bits = log2_of(c->rows->page_tokens),
 		.places = paged_work_places(blocks),
 		.split = gpu_of(back)->options.deterministic ? PAGED_SPLIT : PAGED_WHOLE,
 		.scale_log2 = c->at->scale * LOG2_E,
@@ -169,9 +160,9 @@ static enum status widen(struct backend *back, const struct paged_call *c, const
 		.ld_wide = (uint64_t)c->rows->room->wide.ld,
 		.blocks = part->wides,
 		.columns = (uint32_t)(2 * c->at->kv_heads * c->at->head_dim),
-		.block_bits = bits_of(PAGED_TILES_KEYS(c->at->head_dim)),
-		.page_bits = bits_of(c->rows->page_tokens),
-		.head_bits = bits_of(c->at->head_dim),
+		.block_bits = log2_of(PAGED_TILES_KEYS(c->at->head_dim)),
+		.page_bits = log2_of(c->rows->page_tokens),
+		.head_bits = log2_of(c->at->head_dim),
 	};
 
 	return gpu_run_early(back, GPU_KERNEL_PAGED_WIDEN, BLOCKS_PER_SM * gpu_sm_count(gpu_of(back)->device),
@@ -196,7 +187,7 @@ static enum status run_part(struct backend *back, const struct paged_call *c, co
 		.page = keys->page,
 		.tile = placed->tile + host->tile * sizeof(struct paged_tile),
 		.count = placed->part + (uint64_t)part * sizeof(*host) + offsetof(struct paged_part, tiles),
-		.page_bits = bits_of(keys->page_tokens),
+		.page_bits = log2_of(keys->page_tokens),
 	};
 	const unsigned grid[3] = {paged_lists_blocks(back), 1, 1},
 		       block[3] = {(unsigned)PAGED_TILES_THREADS(dim), 1, 1};

@@ -80,6 +80,7 @@ enum status gpu_paged_rope(struct backend *back, const struct paged_rows *rows, 
 		.head_dim = (uint32_t)at->head_dim,
 		.eps = eps,
 		.lanes = step_head_lanes((unsigned)at->head_dim),
+		.page_bits = log2_of(rows->page_tokens),
 	};
 	enum status st = check_rope(at, cache, err);
 
