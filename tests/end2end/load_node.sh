@@ -4,7 +4,8 @@
 set -u
 build=$(realpath "$1") root=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
 . "$root/tests/end2end/load_bed.sh"
-trap 'down; sshd_end; rm -rf "$tmp"' EXIT
+hit=
+trap 'down; sshd_end; [ -z "$hit" ] || kill -KILL $hit 2> /dev/null; rm -rf "$tmp"' EXIT
 . "$here/sshd.sh"
 host good 127.0.0.1 user host
 host changed 127.0.0.1 user other
@@ -33,8 +34,9 @@ during() {
 	run=$!
 	for _ in $(seq 400); do says cpu_busy_share "$dir/journal.jsonl" 2> /dev/null && break; sleep 0.05; done
 	sessions=$(pgrep -P "$(cat sshd.pid)") # the server has other sessions of nobody
+	hit="$sessions $(for s in $sessions; do pgrep -P "$s"; done)"
 	# shellcheck disable=SC2086
-	kill "-$2" $sessions $(for s in $sessions; do pgrep -P "$s"; done)
+	kill "-$2" $hit
 	wait $run
 	code=$?
 	[ -n "$sessions" ]
@@ -64,5 +66,6 @@ ok "does not hold up the end" [ "$code" != 124 ]
 ok "nor the load" holds "$(value answered) >= 60 && $(value failed) == 0"
 ok "and is told too" says 'no telemetry of good for 5 s' err
 # shellcheck disable=SC2086
-kill -KILL $sessions 2> /dev/null # they would stay stopped
+kill -KILL $hit 2> /dev/null # they would stay stopped
+hit=
 finish
