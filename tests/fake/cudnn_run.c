@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ref_number.h"
+#include "vector.h"
 
 enum { TENSORS_MAX = 96 };
 
@@ -216,20 +217,29 @@ struct product {
 	const struct value *a, *b, *m, *n, *k;
 };
 
-static void multiply(struct run *r, struct value *c, int64_t where, int64_t b, int64_t h, int64_t i,
-		     int64_t j, void *arg)
+VECTOR static void add_scaled(float *restrict sum, const float *restrict row, float by, int64_t columns)
 {
-	const struct product *p = arg;
-	int64_t head = h / (p->a->dim[1] / p->b->dim[1]), depth = overridden(p->k, b, p->a->dim[3]);
-	const float *x = spot(p->a, b, h, i, 0), *y = spot(p->b, b, head, 0, j);
-	const int64_t x_step = p->a->dim[3] == 1 ? 0 : 1, y_step = p->b->dim[2] == 1 ? 0 : p->b->dim[3];
-	float sum = 0.0F;
+	for (int64_t j = 0; j < columns; j++)
+		sum[j] += by * row[j];
+}
 
-	(void)r;
-	if (i < overridden(p->m, b, c->dim[2]) && j < overridden(p->n, b, c->dim[3]))
+/* One row of the product: all its columns' sums at once, so that the compiler makes vectors, each added up by
+ * ascending depth. */
+static void multiply_row(struct value *c, const struct product *p, int64_t b, int64_t h, int64_t i)
+{
+	const int64_t head = h / (p->a->dim[1] / p->b->dim[1]), depth = overridden(p->k, b, p->a->dim[3]);
+	const int64_t wanted = i < overridden(p->m, b, c->dim[2]) ? overridden(p->n, b, c->dim[3]) : 0;
+	const int64_t columns = wanted < c->dim[3] ? wanted : c->dim[3];
+	const float *x = spot(p->a, b, h, i, 0), *y = spot(p->b, b, head, 0, 0);
+	const int64_t x_step = p->a->dim[3] == 1 ? 0 : 1, y_step = p->b->dim[2] == 1 ? 0 : p->b->dim[3];
+	float *sum = c->x + ((b * c->dim[1] + h) * c->dim[2] + i) * c->dim[3];
+
+	memset(sum, 0, (size_t)c->dim[3] * sizeof(*sum));
+	for (int64_t d = 0; d < depth && p->b->dim[3] > 1; d++)
+		add_scaled(sum, y + d * y_step, x[d * x_step], columns);
+	for (int64_t j = 0; j < columns && p->b->dim[3] == 1; j++)
 		for (int64_t d = 0; d < depth; d++)
-			sum += x[d * x_step] * y[d * y_step];
-	c->x[where] = sum;
+			sum[j] += x[d * x_step] * y[d * y_step];
 }
 
 static void run_matmul(struct run *r, const struct descriptor *op)
@@ -243,7 +253,10 @@ static void run_matmul(struct run *r, const struct descriptor *op)
 	};
 	struct value *c = add(r, fake_part(op, CUDNN_ATTR_OPERATION_MATMUL_CDESC));
 
-	each(r, c, multiply, &p);
+	for (int64_t b = 0; b < c->dim[0]; b++)
+		for (int64_t h = 0; h < c->dim[1]; h++)
+			for (int64_t i = 0; i < c->dim[2]; i++)
+				multiply_row(c, &p, b, h, i);
 	written(r, c);
 }
 

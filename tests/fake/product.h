@@ -2,13 +2,14 @@
 /* The innermost loops of the fake cuBLASLt's products. */
 #ifndef TESTS_FAKE_PRODUCT_H
 #define TESTS_FAKE_PRODUCT_H
+#include "vector.h"
 #include <stdint.h>
 #include <string.h>
 
 /* One column of the product: all its rows' sums at once, so that the compiler makes vectors, each added up by
  * ascending k. x: row i at k * rows + i. */
-static inline void column_of(double *restrict sum, const double *restrict x, const double *restrict y, int64_t rows,
-		      int64_t depth)
+VECTOR static void column_of(double *restrict sum, const double *restrict x, const double *restrict y,
+			     int64_t rows, int64_t depth)
 {
 	int64_t k = 0;
 

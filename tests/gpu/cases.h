@@ -27,6 +27,7 @@ struct kit {
 	uint64_t count_max; /* larger cases are left out (--small: under a sanitizer) */
 	const char *filter; /* part of a name; NULL: all */
 	const char *only;   /* a kernel's entry, where several take a case; NULL: all */
+	bool first;	    /* no case is tested after the first that fails */
 	unsigned repeats;   /* runs more that are to give the same bits (attention) */
 	unsigned tested, failed, skipped;
 };
@@ -45,10 +46,9 @@ struct kernel_group {
 typedef enum status kit_one(struct kit *k, const struct kernel_case *c, struct error *err);
 
 extern const struct kernel_group group_attention, group_attention_backward, group_attention_lists,
-	group_attention_sparse, group_bnb4, group_clock, group_collective, group_data, group_decode, group_hbm,
-	group_link, group_memory, group_mma, group_operand, group_paged, group_sample, group_skinny,
-	group_skinny_adapters, group_step,
-	group_train;
+	group_attention_sparse, group_bnb4, group_clock, group_collective, group_data, group_decode,
+	group_hbm, group_link, group_memory, group_mma, group_operand, group_paged, group_sample,
+	group_skinny, group_skinny_adapters, group_step, group_train;
 
 enum status skinny_adapters_time(struct kit *k, struct error *err); /* time_skinny_adapters.c */
 
@@ -57,7 +57,7 @@ void kit_cases(struct kit *k, const struct kernel_group *g, kit_one *one);
 /* Prints "ok", "FAIL", "skip" with the case and, where it is not ok, why; counts. */
 void kit_result(struct kit *k, const char *group, const char *name, const struct kernel_case *c,
 		enum status st, const struct error *err);
-/* False: the filter, or the limit on sizes, leaves it out. */
+/* False: the filter, the limit on sizes, or a case that failed before leaves it out. */
 bool kit_wants(const struct kit *k, const char *name, const struct kernel_case *c);
 
 /* Opens a second GPU, once, each with access to the other; the own one is current afterwards. UNSUPPORTED:

@@ -36,7 +36,7 @@ static const struct kernel_group *const groups[] = {
 };
 
 static const char usage[] =
-	"usage: kernel_cases test|time|list [--small] [--gib N] [--only ENTRY] [--repeat N] [FILTER]\n";
+	"usage: kernel_cases test|time|list [--small] [--gib N] [--only ENTRY] [--first] [--repeat N] [FILTER]\n";
 
 static int list(void)
 {
@@ -63,8 +63,9 @@ static bool group_wanted(struct kit *k, const struct kernel_group *g, const char
 	return true;
 }
 
-/* Of a group that the filter does not name nothing is timed: some of its times ask no filter. Its cases may go
- * by names of their own (a version of `stream`), which only those tested tell, or be too large to be tested. */
+/* Of a group that the filter does not name nothing is timed: some of its times ask no filter. Its cases may
+ * go by names of their own (a version of `stream`), which only those tested tell, or be too large to be
+ * tested. */
 static bool group_timed(const struct kit *k, const struct kernel_group *g, bool tested)
 {
 	for (size_t i = 0; i < g->count && !tested; i++)
@@ -118,6 +119,8 @@ static bool parse(struct kit *k, int argc, char **argv)
 			if (*end || !(gib >= 0.001 && gib <= 64))
 				return false;
 			k->bytes = (uint64_t)(gib * 1024) << 20;
+		} else if (!strcmp(argv[i], "--first")) {
+			k->first = true;
 		} else if (!strcmp(argv[i], "--only") && i + 1 < argc) {
 			k->only = argv[++i];
 		} else if (!strcmp(argv[i], "--repeat") && i + 1 < argc) {

@@ -9,7 +9,8 @@
 
 bool kit_wants(const struct kit *k, const char *name, const struct kernel_case *c)
 {
-	return (!k->filter || strstr(name, k->filter)) && c->count <= k->count_max;
+	return (!k->filter || strstr(name, k->filter)) && c->count <= k->count_max &&
+	       !(k->first && k->failed);
 }
 
 void kit_cases(struct kit *k, const struct kernel_group *g, kit_one *one)
