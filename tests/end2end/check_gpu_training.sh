@@ -71,7 +71,7 @@ if mpirun --version 2> /dev/null | grep -q 'Open MPI\|OpenRTE'; then
 	done
 	ok "faults are planted" env KINDS=lost STAGE=0 CHECK_TRIALS=1 "$root/tools/check-gpu-training" faulty faults
 	ok ".. and named" grep -q '^# lost  *1  *1  *1 ' faulty/steps.txt
-	# In place of NVIDIA's: it runs the program, and writes a log for each of two processes that says FOUND.
+	# In place of NVIDIA's: it runs the program, and writes one log for all processes, as NVIDIA's does. The log says FOUND. NONE: it has no summary.
 	mkdir tools
 	cat > tools/compute-sanitizer <<- 'SANITIZER'
 		#!/bin/sh
@@ -83,34 +83,33 @@ if mpirun --version 2> /dev/null | grep -q 'Open MPI\|OpenRTE'; then
 			*) break ;;
 			esac
 		done
-		for process in 1 2; do
-			{
-				echo "========= COMPUTE-SANITIZER"
-				[ -z "$FOUND" ] || printf '========= Error: Race reported between Write access at %s(int*)+0x40\n=========     and Read access at %s(int*)+0x80 [16 hazards]\n' "$FOUND" "$FOUND"
-				case $tool in
-				memcheck) echo "========= ERROR SUMMARY: $([ -z "$FOUND" ] && echo 0 errors || echo 1 error)" ;;
-				racecheck) echo "========= RACECHECK SUMMARY: $([ -z "$FOUND" ] && echo '0 hazards displayed (0 errors, 0 warnings)' || echo '1 hazard displayed (1 error, 0 warnings)')" ;;
-				esac
-			} > "$(echo "$log" | sed "s/%p/$process/")"
-			[ -z "$ONE" ] || break
-		done
+		{
+			echo "========= COMPUTE-SANITIZER"
+			[ -z "$FOUND" ] || printf '========= Error: Race reported between Write access at %s(int*)+0x40\n=========     and Read access at %s(int*)+0x80 [16 hazards]\n' "$FOUND" "$FOUND"
+			case ${NONE:+none}$tool in
+			memcheck) echo "========= ERROR SUMMARY: $([ -z "$FOUND" ] && echo 0 errors || echo 1 error)" ;;
+			racecheck) echo "========= RACECHECK SUMMARY: $([ -z "$FOUND" ] && echo '0 hazards displayed (0 errors, 0 warnings)' || echo '1 hazard displayed (1 error, 0 warnings)')" ;;
+			esac
+		} > "$(echo "$log" | sed "s/%p/$$/")"
 		exec "$@"
 	SANITIZER
 	chmod +x tools/compute-sanitizer
-	under() { # FOLDER FOUND [ONE]
-		PATH="$PWD/tools:$PATH" FOUND=$2 ONE=${3:-} "$root/tools/check-gpu-training" "$1" sanitizer > said 2>&1
+	under() { # FOLDER FOUND [NONE]
+		PATH="$PWD/tools:$PATH" FOUND=$2 NONE=${3:-} "$root/tools/check-gpu-training" "$1" sanitizer > said 2>&1
 	}
 	export SANITIZER_RUNS=zero3
 	ok "ranks run under compute-sanitizer" under clean ''
 	for run in memcheck-zero3 racecheck-zero3; do
-		ok ".. and $run has no report" grep -qx "sanitizer-$run: 2 processes with a summary, 0 reports" clean/steps.txt
+		ok ".. and $run has no report" grep -qx "sanitizer-$run: 1 log with a summary, 0 reports" clean/steps.txt
 		ok ".. of a run with a rate" grep -qE "^sanitizer-$run	[0-9.e+]+	" clean/table.tsv
 	done
 	export SANITIZER_RUNS=lora SANITIZER_TOOLS=racecheck
 	ok "an error of a kernel fails" eval '! under raced train_rows'
-	ok ".. which is named" grep -qx 'sanitizer-racecheck-lora: 2 processes with a summary, 2 reports in train_rows (4)' raced/steps.txt
-	ok "one of NCCL's kernels is said" eval 'under nccl ncclDevKernel_AllReduce && grep -qx "sanitizer-racecheck-lora: 2 processes with a summary, 2 reports in ncclDevKernel_AllReduce (4)" nccl/steps.txt'
-	ok "a rank that is not seen fails" eval '! under half "" yes && grep -q "^sanitizer-racecheck-lora: 1 processes with a summary" half/steps.txt'
+	ok ".. which is named" grep -qx 'sanitizer-racecheck-lora: 1 log with a summary, 1 reports in train_rows (2)' raced/steps.txt
+	for kernel in ncclDevKernel_AllReduce cudnn_sdpa; do
+		ok "a library's kernel is said" eval "under $kernel $kernel && grep -qx 'sanitizer-racecheck-lora: 1 log with a summary, 1 reports in $kernel (2)' $kernel/steps.txt"
+	done
+	ok "a log without a summary fails" eval '! under half "" yes && grep -q "^sanitizer-racecheck-lora: 0 log with a summary" half/steps.txt'
 	for stage in 0 1 2 3; do ok "zero_stage: $stage is compared" grep -q "zero-one beside zero-$stage: losses of 4 steps within" two/steps.txt; done
 fi
 # Its runs have a process group of their own only if they are detached from the check's.
