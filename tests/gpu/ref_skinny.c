@@ -2,6 +2,7 @@
 /* kernel/matmul/skinny.h on the host, in double precision. How work is divided does not matter to it. */
 #include "kernel/matmul/skinny.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "kernel/matmul/skinny_adapters.h"
 #include "ref.h"
@@ -22,17 +23,28 @@ static struct matrix matrix_of(const struct tensor_map *m, bool is_e4m3)
 			       m->opaque[5] / (is_e4m3 ? 1 : 2), is_e4m3 ? ATTENTION_E4M3 : ATTENTION_BF16};
 }
 
-static double dot(const struct skinny_args *a, const struct matrix *w, const struct matrix *x, uint64_t n,
+/* Row `n` as numbers, once for all products that it is in. */
+static void unpack(double *to, const struct matrix *m, uint64_t n, uint64_t columns)
+{
+	for (uint64_t i = 0; i < columns; i++)
+		to[i] = ref_number_load(m->type, m->data, n * m->row + i);
+}
+
+static double scaled(const struct skinny_args *a, double sum, uint64_t n, uint64_t t)
+{
+	if (a->w_scale)
+		sum *= (double)AT(const float, a->w_scale)[n];
+	return a->x_scale ? sum * (double)AT(const float, a->x_scale)[t] : sum;
+}
+
+static double dot(const struct skinny_args *a, const double *w, const double *x, uint64_t columns, uint64_t n,
 		  uint64_t t)
 {
 	double sum = 0;
 
-	for (uint64_t i = 0; i < w->columns; i++)
-		sum += ref_number_load(w->type, w->data, n * w->row + i) *
-		       ref_number_load(x->type, x->data, t * x->row + i);
-	if (a->w_scale)
-		sum *= (double)AT(const float, a->w_scale)[n];
-	return a->x_scale ? sum * (double)AT(const float, a->x_scale)[t] : sum;
+	for (uint64_t i = 0; i < columns; i++)
+		sum += w[i] * x[i];
+	return scaled(a, sum, n, t);
 }
 
 static void run(const char *entry, struct ref_grid grid, const void *args)
@@ -40,14 +52,25 @@ static void run(const char *entry, struct ref_grid grid, const void *args)
 	const struct skinny_args *a = args;
 	const bool mixed = strstr(entry, "mixed"), e4m3 = strstr(entry, "e4m3");
 	const struct matrix w = matrix_of(&a->w_map, mixed || e4m3), x = matrix_of(&a->x_map, e4m3);
+	const uint64_t columns = w.columns;
+	double *xs = malloc((a->rows + 2) * columns * sizeof(*xs));
+	double *first = xs + a->rows * columns, *second = first + columns;
 
 	(void)grid;
+	if (!xs)
+		abort();
 	for (uint64_t t = 0; t < a->rows; t++)
-		for (uint64_t n = 0; n < a->outputs; n++) {
-			double v = dot(a, &w, &x, n, t);
+		unpack(xs + t * columns, &x, t, columns);
+	for (uint64_t n = 0; n < a->outputs; n++) {
+		unpack(first, &w, n, columns);
+		if (a->swiglu)
+			unpack(second, &w, a->second + n, columns);
+		for (uint64_t t = 0; t < a->rows; t++) {
+			double v = dot(a, first, xs + t * columns, columns, n, t);
 
 			if (a->swiglu)
-				v = v / (1 + exp(-v)) * dot(a, &w, &x, a->second + n, t);
+				v = v / (1 + exp(-v)) *
+				    dot(a, second, xs + t * columns, columns, a->second + n, t);
 			if (a->bias)
 				v += ref_number_load(ATTENTION_BF16, AT(const void, a->bias), n);
 			if (a->residual)
@@ -55,6 +78,8 @@ static void run(const char *entry, struct ref_grid grid, const void *args)
 						     t * (uint64_t)a->row_residual + n);
 			ref_number_store(ATTENTION_BF16, AT(void, a->y), t * (uint64_t)a->row_y + n, v);
 		}
+	}
+	free(xs);
 }
 
 /* A row of u = x A', rounded, without the columns of other adapters. */
@@ -94,8 +119,12 @@ static double expand(const struct skinny_adapters_args *a, uint64_t n, uint64_t 
 static double both(const struct skinny_adapters_args *a, const struct matrix *w, const struct matrix *x,
 		   uint64_t n, uint64_t t)
 {
-	double v = dot(&a->base, w, x, n, t);
+	double sum = 0, v;
 
+	for (uint64_t i = 0; i < w->columns; i++)
+		sum += ref_number_load(w->type, w->data, n * w->row + i) *
+		       ref_number_load(x->type, x->data, t * x->row + i);
+	v = scaled(&a->base, sum, n, t);
 	if (a->w_scale)
 		v *= (double)AT(const float, a->w_scale)[n] * (double)AT(const float, a->x_scale)[t];
 	return v + expand(a, n, t);
