@@ -1,8 +1,8 @@
 #!/bin/sh
 # Every test: the ordinary build; each build option off by itself; a build under ASan and UBSan with its modules; what has
-# threads under TSan; each fuzz target for two seconds on new input. What only reads and writes words (suite logic) runs once, under the
+# threads under TSan. Fuzz targets read their seeds, whole and changed; new input is for --long. What only reads and writes words (suite logic) runs once, under the
 # sanitizers. A build that cannot be made here is skipped with its reason. Many tests wait more than they compute: several run at once, and
-# the other builds, the options, TSan and the fuzz targets run beside them, so that no processor waits for the last test of a group.
+# the other builds, the options and TSan run beside them, so that no processor waits for the last test of a group.
 # Called by ./quickstart test.
 # usage: run.sh [--fast | --long]     --fast: the ordinary build alone; --long: only the campaigns of tests/long, about an hour
 #                                     (LONG_FUZZ seconds a target, LONG_KILLS kills, LONG_RUNS clean runs)
@@ -141,8 +141,6 @@ build_all() {
 	made build_in build-asan "all meson-test-prereq" $plain "-Dc_args=-g1 -fsanitize-undefined-trap-on-error" -Db_sanitize=address,undefined -Db_lundef=false
 	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1 src/serve/libassay-http.so mpi_ranks_prereq" $plain -Doptimization=g \
 		-Db_sanitize=thread -Db_lundef=false -Dplot=disabled -Darchive=disabled -Dscreen=disabled
-	export CC=clang
-	[ $fuzz = no ] || made build_in build-fuzz fuzzers $plain -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled -Dscreen=disabled
 }
 await() { # folder
 	while [ ! -f "build/$1.made" ] && kill -0 "$builder" 2> /dev/null; do sleep 1; done
@@ -150,10 +148,10 @@ await() { # folder
 }
 # The background's work, first what others wait for.
 builds_and_options() {
-	(build_all) > build/builds.log 2>&1 # another compiler is chosen there
+	build_all > build/builds.log 2>&1
 	options
 }
-threads_and_fuzz() {
+threads() {
 	together=3 # as many tests as leave the others room
 	if [ $tsan = yes ]; then
 		await build-tsan
@@ -161,12 +159,6 @@ threads_and_fuzz() {
 		run build-tsan "threads and ranks under TSan" --suite unit --suite ranks $threaded mpi_train_sanitized
 	else
 		left_out "threads and ranks under TSan" "${CC:-cc} makes no program with -fsanitize=thread that starts here"
-	fi
-	if [ $fuzz = yes ]; then
-		await build-fuzz
-		run build-fuzz "fuzz targets on new input" --suite fuzz_new
-	else
-		left_out "fuzz targets on new input" "clang with libFuzzer is not installed"
 	fi
 }
 
@@ -211,6 +203,7 @@ campaigns() {
 		CC=clang build_in build-fuzz fuzzers -Ddebug=false -Dc_args=-g1 -Doptimization=1 -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled -Dscreen=disabled
 	fi
 	mkdir -p build-fuzz
+	[ ! -f build-fuzz/build.ninja ] || run build-fuzz "fuzz targets on new input" --suite fuzz_new
 	campaign clean_runs build/src/assay . "${LONG_RUNS:-20}" # first, while nothing else runs
 	campaign train_kills build/src/assay . "${LONG_KILLS:-1000}"
 	campaign team_kills build/src/assay . "${LONG_KILLS:-1000}"
@@ -228,7 +221,7 @@ campaigns() {
 	campaign fuzz build-fuzz . "${LONG_FUZZ:-60}"
 }
 
-tsan=no fuzz=no
+tsan=no
 if [ "${1:-}" = --long ]; then
 	campaigns
 elif [ "${1:-}" = --fast ]; then
@@ -237,7 +230,6 @@ elif [ "${1:-}" = --fast ]; then
 	run build "ordinary build"
 else
 	able "${CC:-cc}" -fsanitize=thread 'int main(void) { return 0; }' && tsan=yes
-	able clang -fsanitize=fuzzer '' && fuzz=yes
 	rm -f build/build-*.made
 	beside options builds_and_options
 	builder=$!
@@ -246,7 +238,7 @@ else
 	run build "ordinary build" --no-suite logic # those run under the sanitizers
 	unset ASSAY_SMOLLM2 ASSAY_BFCL ASSAY_TEST_HTA_PATH # a real model under sanitizers takes minutes; tiny ones run there
 	await build-asan
-	beside threads threads_and_fuzz
+	beside threads threads
 	ASAN_OPTIONS=detect_leaks=1:handle_sigill=1 \
 		run build-asan "under ASan and UBSan" --no-suite tree --no-suite once # the tree is the same
 	gather options
