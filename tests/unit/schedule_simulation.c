@@ -140,6 +140,7 @@ static const char *const found_by[WORLD_FAULTS] = {
 	[WORLD_FORGOTTEN] = "no request waits for ever",
 	[WORLD_OVER_BUDGET] = "a step keeps its budget",
 	[WORLD_THRASH] = "recomputation is bounded",
+	[WORLD_HELD] = "no decode row waits",
 };
 
 static void test_simulation__finds_planted_defects(void **state)

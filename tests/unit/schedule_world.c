@@ -344,6 +344,33 @@ static double rows_ns(const struct world *w, const struct schedule_entry *e, int
 	return ns;
 }
 
+/* Whether a plan before this one may choose several tokens for the request: how many, the host does not know yet. */
+static bool is_open(const struct world *w, const struct schedule_plan *plan, const struct request *r)
+{
+	for (uint64_t step = w->s->done + 1; step < plan->step; step++) {
+		const struct schedule_plan *before = w->s->plans + step % w->o->schedule.plans_most;
+
+		for (int32_t i = 0; i < before->count; i++)
+			if (before->entries[i].id == r->id && before->entries[i].most > 1)
+				return true;
+	}
+	return false;
+}
+
+/* A request has a page for its next row and could decode, but the plan leaves it out. */
+static bool leaves_out(const struct world *w, const struct schedule_plan *plan)
+{
+	for (int32_t i = 0; i < w->s->running; i++) {
+		const struct request *r = w->s->requests + w->s->order[i];
+		const bool can = !r->score_only && r->planned >= r->prompt && r->planned == r->planned_known - 1 &&
+				 r->planned_known < r->limit && r->planned < r->page_count * w->o->schedule.pages.page_tokens;
+
+		if (can && r->step != plan->step && !is_open(w, plan, r))
+			return true;
+	}
+	return false;
+}
+
 static enum status check_plan(struct world *w, const struct schedule_plan *plan, struct error *err)
 {
 	const struct schedule_options *o = &w->o->schedule;
@@ -379,6 +406,7 @@ static enum status check_plan(struct world *w, const struct schedule_plan *plan,
 	EXPECT(outputs == plan->outputs, "a plan's outputs");
 	EXPECT(rows <= o->rows_most && outputs <= o->logits_most, "a plan's limits");
 	EXPECT(ns < plan->predicted_ns * 1.0001 + 1 && ns > plan->predicted_ns * 0.9999 - 1, "predicted time");
+	EXPECT(!leaves_out(w, plan), "no decode row waits");
 	if (prefills && decodes) {
 		const struct schedule_entry *e = plan->entries + decodes;
 
@@ -579,6 +607,10 @@ static void plant(struct world *w)
 	case WORLD_OVER_BUDGET:
 		s->options.budget_ns *= 8;
 		break;
+	case WORLD_HELD:
+		for (int32_t i = 0; i < s->running; i++)
+			s->requests[s->order[i]].variable = true;
+		return; /* again and again, until one of them can decode and another request makes the plan */
 	case WORLD_THRASH:
 		if (last)
 			request_preempt(s, s->order[s->running - 1], w->now);

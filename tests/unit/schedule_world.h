@@ -24,6 +24,7 @@ enum world_fault {
 	WORLD_FORGOTTEN,	/* no request waits for ever */
 	WORLD_OVER_BUDGET,	/* a step with decode rows keeps its time */
 	WORLD_THRASH,		/* recomputation is bounded */
+	WORLD_HELD,		/* a plan has the row of each request that can decode */
 	WORLD_FAULTS
 };
 
