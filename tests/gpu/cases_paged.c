@@ -21,7 +21,15 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 enum { SEQUENCES_MOST = 40, PADDING_ROWS = 2 };
-enum flag { PAGE_16 = 0x1000, PAGE_64 = 0x2000, INVARIANT = 0x4000, SMALL_COPY = 0x8000 /* of the longest sequence only */ };
+enum flag {
+	PAGE_16 = 0x1000,
+	PAGE_64 = 0x2000,
+	INVARIANT = 0x4000,
+	SMALL_COPY = 0x8000,	/* of the longest sequence only */
+	LARGE_SCALES = 0x10000, /* 15 to 400: values up to 179,000 */
+	SMALL_SCALES = 0x20000, /* about 1e-6; behind a first key of 1e-12 that has nearly all attention */
+	MANY_SCALES = 0x40000	/* 2^-60 to 2^16, and some are zero */
+};
 
 /* Keys and rows of each sequence. */
 struct step {
@@ -90,6 +98,14 @@ static const struct kernel_case cases[] = {
 	{"paged_e4m3_d64_late", "more sequences than blocks", 500, 4, PAGED_THREADS, HEADS(3, 1), MANY | PAGE_16},
 	{"paged_e4m3_d128_late", "ends of pages and tiles", 129, 5, PAGED_THREADS, HEADS(8, 1), BORDERS | PAGE_64},
 	{"paged_e4m3_d128_late", "many parts", 5000, 9, PAGED_THREADS, HEADS(4, 1), LONG},
+	{"paged_e4m3_d64", "large scales", 700, 6, PAGED_THREADS, HEADS(9, 3), MIXED | LARGE_SCALES},
+	{"paged_e4m3_d64", "small scales behind a sink", 700, 6, PAGED_THREADS, HEADS(9, 3), MIXED | SMALL_SCALES},
+	{"paged_e4m3_d64", "scales of all sizes", 700, 6, PAGED_THREADS, HEADS(9, 3), MIXED | MANY_SCALES},
+	{"paged_e4m3_d64", "scales of all sizes, batch-invariant", 700, 4, PAGED_THREADS, HEADS(9, 3), MIXED | INVARIANT | MANY_SCALES},
+	{"paged_e4m3_d128_late", "large scales", 129, 5, PAGED_THREADS, HEADS(8, 1), BORDERS | LARGE_SCALES},
+	{"paged_e4m3_d64_late", "small scales behind a sink", 500, 4, PAGED_THREADS, HEADS(3, 1), MANY | SMALL_SCALES},
+	{"paged_e4m3_d128_late", "small scales behind a sink, many parts", 5000, 9, PAGED_THREADS, HEADS(4, 1), LONG | SMALL_SCALES},
+	{"paged_e4m3_d64_late", "scales of all sizes", 500, 4, PAGED_THREADS, HEADS(3, 1), MANY | MANY_SCALES},
 	{"tiles_bf16_d64", "a prompt", 150, 3, PAGED_TILES_THREADS(64), HEADS(2, 2), PROMPT},
 	{"tiles_bf16_d128", "a prompt", 150, 3, PAGED_TILES_THREADS(128), HEADS(2, 2), PROMPT},
 	{"tiles_bf16_d64", "a chunk behind keys", 2300, 4, PAGED_TILES_THREADS(64), HEADS(3, 1), CHUNK | PAGE_16},
@@ -191,11 +207,26 @@ static uint64_t ld_kv(const struct paged_case *p)
 	return (uint64_t)2 * p->kv_heads * p->dim;
 }
 
-static float scale_of(const struct paged_case *p, uint64_t seed, uint64_t i)
+/* The scale of the `plane` (0: keys, 1: values) of a position. */
+static float scale_of(const struct paged_case *p, uint64_t seed, uint64_t i, int64_t key, int plane)
 {
-	const float v = random_f32(seed, 3, i);
+	const float v = random_f32(seed, 3, i), ordinary = (p->tiled ? v < 0 ? 1 : 2 : 1.5f + v) / 256;
 
-	return (p->tiled ? v < 0 ? 1 : 2 : 1.5f + v) / 256;
+	if (plane == 0)
+		return p->c->p1 & SMALL_SCALES ? ordinary * (key ? 0x1p-12f : 2) : ordinary;
+	if (p->c->p1 & LARGE_SCALES)
+		return exp2f(6.25f + 2.35f * v);
+	if (p->c->p1 & SMALL_SCALES)
+		return (key ? 1e-6f : 1e-12f) * (1.5f + v);
+	if (p->c->p1 & MANY_SCALES)
+		return v > 0.9f ? 0 : exp2f(40 * v - 20);
+	return ordinary;
+}
+
+/* Numbers of the first key, and queries, are positive if it is to have the attention. Its scores are about 18 above others. */
+static bool is_positive(const struct paged_case *p, int64_t key)
+{
+	return p->c->p1 & SMALL_SCALES && key == 0;
 }
 
 /* Keys and values of one position, of the same numbers in any step that has it. */
@@ -208,13 +239,14 @@ static void fill_position(const struct paged_case *p, uint64_t seed, int64_t seq
 
 		if (p->e4m3) /* any finite code */
 			((uint8_t *)p->host[KV])[(uint64_t)row * width + i] =
-				(uint8_t)((uint32_t)(127 * random_f32(seed, 2, first + i) + 127) % 127 | (v < 0 ? 0x80 : 0));
+				(uint8_t)((uint32_t)(127 * random_f32(seed, 2, first + i) + 127) % 127 |
+					  (v < 0 && !is_positive(p, key) ? 0x80 : 0));
 		else
 			((uint16_t *)p->host[KV])[(uint64_t)row * width + i] = to_bf16(v);
 	}
 	for (uint64_t i = 0; p->e4m3 && i < 2 * p->kv_heads; i++)
 		((float *)p->host[SCALE])[paged_scale_at((uint64_t)row, (uint32_t)i, 2 * p->kv_heads, p->page_bits)] =
-			scale_of(p, seed, first + i);
+			scale_of(p, seed, first + i, key, i >= p->kv_heads);
 }
 
 /* Page numbers go up and down, so that neighbours in a sequence are none in memory. Page 0 belongs to nobody. */
@@ -234,6 +266,13 @@ static void fill_cache(struct paged_case *p, uint64_t seed)
 					      key % (1 << p->page_bits));
 }
 
+static float query_of(const struct paged_case *p, uint64_t seed, uint64_t i)
+{
+	const float v = 6 * random_f32(seed, 4, i);
+
+	return is_positive(p, 0) ? fabsf(v) : v;
+}
+
 /* Queries, the same for the same position of a sequence. */
 static void fill_queries(struct paged_case *p, uint64_t seed)
 {
@@ -243,7 +282,7 @@ static void fill_queries(struct paged_case *p, uint64_t seed)
 
 			for (uint64_t i = 0; i < (uint64_t)p->heads * p->dim; i++)
 				((uint16_t *)p->host[Q])[(uint64_t)r * ld_q(p) + i] = to_bf16(
-					6 * random_f32(seed, 4, ((uint64_t)s << 32 | position) * ld_q(p) + i));
+					query_of(p, seed, ((uint64_t)s << 32 | position) * ld_q(p) + i));
 		}
 }
 

@@ -137,6 +137,21 @@ static float exp2_fast(float x)
 	return exp2f(x);
 }
 
+static float log2_fast(float x)
+{
+	return log2f(x);
+}
+
+static float reciprocal_fast(float x)
+{
+	return 1 / x;
+}
+
+static float larger_or_nan(float x, float y)
+{
+	return isnan(x) || x > y ? x : y;
+}
+
 static int32_t lane_value(int32_t v, uint32_t lane)
 {
 	return (int32_t)emulate_shuffle((uint32_t)v, lane);

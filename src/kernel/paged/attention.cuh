@@ -255,13 +255,18 @@ static __device__ __forceinline__ void keys_widen(const uint32_t *r, uint32_t *k
 	}
 }
 
-/* Exponentials are at most 2^TOP_RISE: a column's exponent rises only if a score is further above it. So most tiles need no
- * maximum over lanes and multiply no sums. */
+/* A column's exponent rises only if a score is further than TOP_RISE above the last largest one. So most tiles need no maximum
+ * over lanes and multiply no sums. */
 #define TOP_RISE 4.0f
 
-/* E4M3 values are multiplied as they are. The other operand is an FP16 number: an exponential times the key's scale times
- * VALUE_UNIT. So the scales of small values are no subnormal FP16 numbers, and scales up to 15.99 have room. */
-#define VALUE_UNIT 256.0f
+/* E4M3 values are multiplied as they are. The other operand is an FP16 number, a weight: an exponential times the scale of the
+ * key's values. A column's exponent is that of its largest weight, less WEIGHT_TOP. So weights are at most 2^15, whatever the
+ * scales are. The largest weight is at least 2^11, and FP16 rounds in steps of 2^-24 at least. So a small weight is wrong by at
+ * most 2^-36 of the largest one. */
+#define WEIGHT_TOP 11.0f
+
+/* Smaller scales of values count as this one. So sums of exponentials, which are weights divided by scales, have room. */
+#define SCALE_LEAST 0x1p-80f
 
 /* Two E4M3 registers, of 8 keys each, become one operand: rows are the even and the odd elements. */
 static __device__ __forceinline__ void values_widen(const uint32_t *r, uint32_t *v)
@@ -328,9 +333,30 @@ static __device__ __forceinline__ void scores_of(float (*s)[4], uint32_t tile, c
 	}
 }
 
-/* Multiplies the scores by `scale`, and by those of E4M3 keys, and hides keys that come after a column's position. */
+/* The scales of the values of a thread's two keys. */
+struct weights {
+	float log2[2], inverse[2];
+};
+
+static __device__ __forceinline__ struct weights weights_of(const float *value_scale)
+{
+	struct weights w;
+
+#pragma unroll
+	for (uint32_t e = 0; e < 2; e++) {
+		const float scale = larger_or_nan(value_scale[threadIdx.x % 32 / 4 + e * 8], SCALE_LEAST);
+
+		w.log2[e] = log2_fast(scale);
+		w.inverse[e] = reciprocal_fast(scale);
+	}
+	return w;
+}
+
+/* Multiplies the scores by `scale`, and by those of E4M3 keys, and hides keys that come after a column's position. Scores of an
+ * E4M3 cache become logarithms of weights. */
 static __device__ __forceinline__ void scores_mask(const struct paged_attention_args *a, const struct columns *c, float (*s)[4],
-						   int32_t key, const float *key_scale, const bool E4M3, const int TILES)
+						   int32_t key, const float *key_scale, const struct weights *w, const bool E4M3,
+						   const int TILES)
 {
 	const uint32_t lane = threadIdx.x % 32;
 	const float scale[2] = {a->scale_log2 * (E4M3 ? key_scale[lane / 4] : 1),
@@ -340,7 +366,7 @@ static __device__ __forceinline__ void scores_mask(const struct paged_attention_
 	for (int i = 0; i < TILES; i++)
 #pragma unroll
 		for (int e = 0; e < 4; e++)
-			s[i][e] *= scale[e / 2];
+			s[i][e] = E4M3 ? fmaf(s[i][e], scale[e / 2], w->log2[e / 2]) : s[i][e] * scale[e / 2];
 	if (key + PAGED_TILE - 1 <= c->position)
 		return;
 #pragma unroll
@@ -367,11 +393,12 @@ static __device__ __forceinline__ float lanes_sum(float v)
 	return v + __shfl_xor_sync(~0u, v, 16);
 }
 
-/* Raises the exponents of the columns that have a score more than TOP_RISE above theirs, and multiplies the columns' sums by the
+/* Raises the exponents of the columns that have a score too far above theirs, and multiplies the columns' sums by the
  * factors that this needs. It is 1 for the other columns, so that a column does not depend on them. */
 static __device__ __forceinline__ void tops_raise(struct columns *c, float (*s)[4], float (*o)[PAGED_COL_TILES][4], const int D,
-						  const int TILES)
+						  const bool E4M3, const int TILES)
 {
+	const float below = E4M3 ? WEIGHT_TOP : 0;
 	float factor[PAGED_COL_TILES][2];
 
 #pragma unroll
@@ -379,7 +406,7 @@ static __device__ __forceinline__ void tops_raise(struct columns *c, float (*s)[
 #pragma unroll
 		for (int e = 0; e < 2; e++) {
 			const float most = lanes_top(fmaxf(s[i][e], s[i][e + 2]));
-			const float top = most > c->top[i][e] + TOP_RISE ? most : c->top[i][e];
+			const float top = most > c->top[i][e] + (below + TOP_RISE) ? most - below : c->top[i][e];
 
 			factor[i][e] = exp2_fast(c->top[i][e] - (top == -INFINITY ? 0 : top));
 			c->top[i][e] = top;
@@ -394,19 +421,20 @@ static __device__ __forceinline__ void tops_raise(struct columns *c, float (*s)[
 				o[d][i][e] *= factor[i][e % 2];
 }
 
-/* Scores become exponentials. */
-static __device__ __forceinline__ void scores_exp(struct columns *c, float (*s)[4], float (*o)[PAGED_COL_TILES][4], const int D,
-						  const int TILES)
+/* Scores become exponentials, or weights. */
+static __device__ __forceinline__ void scores_exp(struct columns *c, float (*s)[4], float (*o)[PAGED_COL_TILES][4],
+						  const struct weights *w, const int D, const bool E4M3, const int TILES)
 {
+	const float rise = (E4M3 ? WEIGHT_TOP : 0) + TOP_RISE;
 	bool above = false;
 
 #pragma unroll
 	for (int i = 0; i < TILES; i++)
 #pragma unroll
 		for (int e = 0; e < 2; e++)
-			above |= fmaxf(s[i][e], s[i][e + 2]) > c->top[i][e] + TOP_RISE;
+			above |= fmaxf(s[i][e], s[i][e + 2]) > c->top[i][e] + rise;
 	if (warp_any(above))
-		tops_raise(c, s, o, D, TILES);
+		tops_raise(c, s, o, D, E4M3, TILES);
 #pragma unroll
 	for (int i = 0; i < TILES; i++)
 #pragma unroll
@@ -415,13 +443,13 @@ static __device__ __forceinline__ void scores_exp(struct columns *c, float (*s)[
 
 			s[i][e] = exp2_fast(s[i][e] - base);
 			s[i][e + 2] = exp2_fast(s[i][e + 2] - base);
-			c->sum[i][e] += s[i][e] + s[i][e + 2];
+			c->sum[i][e] += E4M3 ? fmaf(s[i][e], w->inverse[0], s[i][e + 2] * w->inverse[1]) : s[i][e] + s[i][e + 2];
 		}
 }
 
-/* Adds exponentials times values. */
-static __device__ __forceinline__ void values_add(float (*o)[PAGED_COL_TILES][4], float (*s)[4], uint32_t tile,
-						  const float *value_scale, const int D, const bool E4M3, const int TILES)
+/* Adds exponentials, or weights, times values. */
+static __device__ __forceinline__ void values_add(float (*o)[PAGED_COL_TILES][4], float (*s)[4], uint32_t tile, const int D,
+						  const bool E4M3, const int TILES)
 {
 	const uint32_t lane = threadIdx.x % 32, bytes = (uint32_t)D * (E4M3 ? 1 : 2);
 	const uint32_t values = E4M3 ? piece_at(tile, lane % 16, lane / 16, bytes)
@@ -429,14 +457,11 @@ static __device__ __forceinline__ void values_add(float (*o)[PAGED_COL_TILES][4]
 	uint32_t p[PAGED_COL_TILES][2];
 
 #pragma unroll
-	for (int e = 0; e < 2; e++) {
-		const float by = E4M3 ? value_scale[lane / 4 + (uint32_t)e * 8] * VALUE_UNIT : 1;
-
+	for (int e = 0; e < 2; e++)
 #pragma unroll
 		for (int i = 0; i < TILES; i++)
-			p[i][e] = matrix_turn(E4M3 ? pack_f16(s[i][2 * e] * by, s[i][2 * e + 1] * by)
+			p[i][e] = matrix_turn(E4M3 ? pack_f16(s[i][2 * e], s[i][2 * e + 1])
 						   : pack_bf16(s[i][2 * e], s[i][2 * e + 1]));
-	}
 #pragma unroll
 	for (uint32_t d = 0; d < bytes / 32; d++) {
 		uint32_t r[4], v[4];
@@ -466,13 +491,16 @@ static __device__ __forceinline__ void tile_take(const struct paged_attention_ar
 	const uint32_t keys = r->taken, bytes = (uint32_t)D * (E4M3 ? 1 : 2);
 	const float *scale = (const float *)shared_bytes(keys + 2 * PAGED_TILE * bytes);
 	float s[PAGED_COL_TILES][4];
+	struct weights w;
 
 	copy_wait(r->depth - 1);
 	__syncwarp();
 	scores_of(s, shared_address(keys), q, shared_address(queries), D, E4M3, TILES);
-	scores_mask(a, c, s, key, scale, E4M3, TILES);
-	scores_exp(c, s, o, D, TILES);
-	values_add(o, s, shared_address(keys + PAGED_TILE * bytes), scale + PAGED_TILE, D, E4M3, TILES);
+	if (E4M3)
+		w = weights_of(scale + PAGED_TILE);
+	scores_mask(a, c, s, key, scale, &w, E4M3, TILES);
+	scores_exp(c, s, o, &w, D, E4M3, TILES);
+	values_add(o, s, shared_address(keys + PAGED_TILE * bytes), D, E4M3, TILES);
 	__syncwarp();
 	r->taken = ring_after(r, r->taken);
 	ring_fill(a, r, D, E4M3);
@@ -517,7 +545,7 @@ static __device__ __forceinline__ void warp_put(uint32_t join, const struct colu
 		for (uint32_t e = 0; e < 4; e++) {
 			const uint32_t row = E4M3 ? lane / 4 * 2 + e / 2 : lane / 4 + e / 2 * 8;
 
-			to[(column + e % 2) * stride + (uint32_t)d * 16 + row] = E4M3 ? o[d][n][e] * (1 / VALUE_UNIT) : o[d][n][e];
+			to[(column + e % 2) * stride + (uint32_t)d * 16 + row] = o[d][n][e];
 		}
 #pragma unroll
 	for (uint32_t e = 0; e < 2; e++) {

@@ -186,6 +186,31 @@ static __device__ __forceinline__ float exp2_fast(float x)
 	return y;
 }
 
+static __device__ __forceinline__ float log2_fast(float x)
+{
+	float y;
+
+	asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+
+static __device__ __forceinline__ float reciprocal_fast(float x)
+{
+	float y;
+
+	asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+
+/* NaN if one of the numbers is NaN. */
+static __device__ __forceinline__ float larger_or_nan(float x, float y)
+{
+	float z;
+
+	asm("max.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+	return z;
+}
+
 static __device__ __forceinline__ int32_t lane_value(int32_t v, uint32_t lane)
 {
 	return __shfl_sync(~0u, v, (int)lane);
