@@ -60,7 +60,8 @@ static void compile(struct compile_queue *q, struct entry *e)
 	enum status st = grammar_cache_get(q->cache, &g, r->grammar, r->grammar_size, &e->out.error);
 
 	if (!st)
-		grammar_state_create(&e->out.state, g, &e->out.error);
+		st = grammar_state_create(&e->out.state, g, &e->out.error);
+	e->out.status = st;
 	e->out.warnings = g ? grammar_warnings(g) : 0;
 	grammar_release(&g);
 }

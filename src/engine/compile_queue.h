@@ -20,7 +20,8 @@ bool compile_queue_cancel(struct compile_queue *q, uint64_t id);
 
 struct compiled_request {
 	struct engine_request request; /* what it points to is lent until compiled_release */
-	struct grammar_state *state;   /* owned; NULL: `error` says why not */
+	struct grammar_state *state;   /* owned; NULL: `status` and `error` say why not */
+	enum status status;
 	struct error error;
 	size_t warnings; /* keywords of the grammar that are not enforced */
 	void *copy;

@@ -189,12 +189,13 @@ static enum status add_event(struct engine *e, const struct engine_event *event,
 }
 
 /* A request that cannot run ends at once. */
-static enum status refuse(struct engine *e, const struct engine_request *r, const struct error *why,
-			  struct error *err)
+static enum status refuse(struct engine *e, const struct engine_request *r, bool bad_grammar,
+			  const struct error *why, struct error *err)
 {
 	struct engine_event end = {.kind = ENGINE_EVENT_END,
 				   .id = r->id,
 				   .end = ENGINE_END_REFUSED,
+				   .bad_grammar = bad_grammar,
 				   .prompt_tokens = (int32_t)r->prompt_count};
 
 	text_copy(end.text, sizeof(end.text), why->text);
@@ -230,7 +231,7 @@ static enum status submit(struct engine *e, const struct engine_request *r, stru
 	run.grammar = grammar;
 	if (!st && schedule_submit(e->schedule, &own, adapter_load(e, &own), now_ns(), &number, &why)) {
 		running_release(&run);
-		return refuse(e, r, &why, err);
+		return refuse(e, r, false, &why, err);
 	}
 	if (st) {
 		grammar_state_destroy(&grammar);
@@ -249,16 +250,23 @@ enum status engine_submit(struct engine *e, const struct engine_request *r, stru
 	struct error why = {0};
 
 	if (request_check(r, &limits, &why))
-		return refuse(e, r, &why, err);
+		return refuse(e, r, false, &why, err);
 	if (!r->grammar)
 		return submit(e, r, NULL, err);
 	if (!e->compiling) {
 		error_set(
 			&why, STATUS_UNSUPPORTED,
 			"this engine runs without grammars: the model's files name no token that ends a text");
-		return refuse(e, r, &why, err);
+		return refuse(e, r, false, &why, err);
 	}
 	return compile_queue_add(e->compiling, r, err);
+}
+
+/* A grammar that is too large, and a lack of memory, are no fault of the grammar itself. */
+static enum status refuse_compiled(struct engine *e, const struct compiled_request *c, struct error *err)
+{
+	return refuse(e, &c->request, c->status == STATUS_BAD_INPUT || c->status == STATUS_UNSUPPORTED,
+		      &c->error, err);
 }
 
 /* Submits the requests whose grammar is compiled. */
@@ -274,7 +282,7 @@ static enum status submit_compiled(struct engine *e, struct error *err)
 				 "%zu keywords in a request's schema are not enforced; with \"strict\": true "
 				 "the answer is an error that names one",
 				 c.warnings);
-		st = c.state ? submit(e, &c.request, c.state, err) : refuse(e, &c.request, &c.error, err);
+		st = c.state ? submit(e, &c.request, c.state, err) : refuse_compiled(e, &c, err);
 		compiled_release(&c);
 	}
 	return st;

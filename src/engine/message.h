@@ -93,7 +93,9 @@ struct engine_event {
 	/* END */
 	enum engine_end end;
 	int32_t prompt_tokens, cached_tokens, tokens;
-	char text[256]; /* REFUSED and FAILED: a message for the client; otherwise "" */
+	bool bad_grammar; /* REFUSED: no text can follow the grammar, or it is no grammar. Frames do not have
+			     it. */
+	char text[256];	  /* REFUSED and FAILED: a message for the client; otherwise "" */
 };
 
 /* Gauges and counters of the engine, sent with each step's events (names: journal/metrics). */

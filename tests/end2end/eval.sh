@@ -75,6 +75,12 @@ ok "a row whose schema contradicts itself has no answer" eval 'expect 0 $(echo $
 ok "and is named" says "contradicts.jsonl:1: no answer, because there is no grammar of its tools: " err
 ok "in eval too" eval 'expect 0 eval tiny --data contradicts.jsonl --max-rows 2 --chat-template qwen2.5 --tokens 5 --precisions file --grammar required && says "^file: 1 of 2 answers were cut, 1 refused" out && says "contradicts.jsonl:1: no answer" err'
 ok "a grammar needs tools" eval 'expect 64 generate tiny hello --grammar required && says "grammar needs tools" err'
+head -n 1 calls.jsonl > toolless.jsonl
+sed 's/,"tools":.*/}/' ask.json >> toolless.jsonl && sed 's/,"tools":.*/}/' ask.json > ask_toolless.json
+ok "a required call needs them in each row" eval 'expect 64 $(echo $asked | sed s/calls/toolless/) --grammar required && says "toolless.jsonl:2: --grammar required: there are no tools" err'
+ok "in each conversation" eval 'expect 64 generate tiny --messages ask_toolless.json --chat-template qwen2.5 --grammar required && says "no tools, so no call" err'
+ok "eval asks only rows with tools" eval 'expect 0 eval tiny --data toolless.jsonl --chat-template qwen2.5 --tokens 5 --precisions file --grammar required && says "; 1 questions$" out'
+ok "but auto does not" expect 0 $(echo $asked | sed 's/calls/toolless/; s/300/5/') --grammar auto
 ok "and a template that has them" eval 'expect 64 generate tiny --rows calls.jsonl --chat-template chatml --grammar auto && says "chatml has no tool calls" err'
 
 # The model's own text, which no other model expects as much.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a request may ask for: sampling, stop ids, bias, penalties, log probabilities, grammars. */
+#include "cmd/model/one_text.h"
 #include "engine_bed.h"
 
 enum { TEXT = 20 };
@@ -345,6 +346,33 @@ static void test_requests__a_grammar_that_allows_no_token_fails_its_request_only
 	bed_close(&b);
 }
 
+/* Only the refusal of the first one is about the grammar itself. For a command the two others are errors. */
+static void test_requests__a_bad_grammar_is_told_from_a_bad_request(void **state)
+{
+	static const char fits[] = "{\"type\": \"choice\", \"choices\": [\"cab\"]}",
+			  contradicts[] = "{\"type\": \"json_schema\", \"schema\": {\"type\": \"integer\", \"enum\": [\"a\"]}}";
+	struct engine_request r[] = {bed_request(1, text, TEXT, 4), bed_request(2, text, TEXT, 4), bed_request(3, text, 0, 4)};
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, 0);
+	for (int i = 0; i < 3; i++) {
+		r[i].grammar = i == 0 ? contradicts : fits;
+		r[i].grammar_size = strlen(r[i].grammar);
+	}
+	r[1].adapter = 7;
+	for (int i = 0; i < 3; i++)
+		ask(&b, &r[i]);
+	bed_run(b.e, b.h, 3);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(b.h[i].last.end, ENGINE_END_REFUSED);
+		assert_int_equal(b.h[i].last.bad_grammar, i == 0);
+		assert_int_equal(one_text_end(&b.h[i].last) == ANSWER_REFUSED, i == 0);
+		assert_int_equal(one_text_error(&b.h[i].last, NULL), STATUS_BAD_INPUT);
+	}
+	bed_close(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,6 +385,7 @@ int main(void)
 		cmocka_unit_test(test_requests__prompts_are_scored_as_transformers_does),
 		cmocka_unit_test(test_requests__scores_do_not_depend_on_the_batch),
 		cmocka_unit_test(test_requests__a_grammar_ends_complete),
+		cmocka_unit_test(test_requests__a_bad_grammar_is_told_from_a_bad_request),
 		cmocka_unit_test(test_requests__a_grammar_that_allows_no_token_fails_its_request_only),
 	};
 

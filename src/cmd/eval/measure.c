@@ -171,9 +171,7 @@ static enum status on_end(struct measuring *x, const struct engine_event *event,
 {
 	struct job *job = &x->jobs[event->id];
 	struct error why = {0};
-	const char *grammar =
-		is_window(x, event->id) ? NULL : x->task->data->questions[question_of(x, event->id)].grammar;
-	const enum answer_end end = one_text_end(event, grammar);
+	const enum answer_end end = one_text_end(event);
 	enum status st = end == ANSWER_REFUSED ? STATUS_OK : one_text_error(event, &why);
 
 	x->ended++;

@@ -53,6 +53,11 @@ enum status call_grammar_source(const struct call_grammar *g, const json_t *tool
 	json_t *object;
 
 	*source = NULL;
+	if (g->mode == CALL_GRAMMAR_REQUIRED && !tools)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"--grammar required: there are no tools, so no call can be made; add \"tools\", or "
+			"choose --grammar auto");
 	if (g->mode == CALL_GRAMMAR_NONE || !tools)
 		return STATUS_OK;
 	object = grammar_source_tool_calls(&calls);

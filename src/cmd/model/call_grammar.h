@@ -24,7 +24,8 @@ enum status call_grammar_open(struct call_grammar *g, enum call_grammar_mode mod
 			      const struct tokenizer *tokenizer, const char *model, struct error *err);
 void call_grammar_close(struct call_grammar *g);
 /* The grammar's source for an answer to `prompt` with these tools. *source is NULL if there is no grammar: in
- * mode NONE, or without tools. Owner: caller, free. */
+ * mode NONE, or in mode AUTO without tools. BAD_INPUT: mode REQUIRED without tools, as in the server. Owner:
+ * caller, free. */
 enum status call_grammar_source(const struct call_grammar *g, const json_t *tools, const struct text *prompt,
 				char **source, struct error *err);
 #endif

@@ -127,7 +127,7 @@ static enum status keep(struct answering *a, size_t row, const struct tool_calls
 
 static enum status judge(struct answering *a, size_t i, struct error *err)
 {
-	const enum answer_end end = one_text_end(&a->questions[i].end, a->questions[i].grammar);
+	const enum answer_end end = one_text_end(&a->questions[i].end);
 	struct answer_verdict verdict;
 	struct tool_calls calls;
 	enum status st = tool_calls_read(&calls, a->template, text_str(&a->questions[i].text), err);
@@ -148,7 +148,7 @@ static enum status judge(struct answering *a, size_t i, struct error *err)
 static enum status conclude_row(struct answering *a, size_t i, struct error *err)
 {
 	struct question *q = &a->questions[i];
-	const bool refused = one_text_end(&q->end, q->grammar) == ANSWER_REFUSED;
+	const bool refused = one_text_end(&q->end) == ANSWER_REFUSED;
 	enum status st = refused ? STATUS_OK : one_text_error(&q->end, err);
 
 	if (st)

@@ -36,9 +36,9 @@ struct engine_request one_text_request(const struct one_text *o, const int32_t *
 	return r;
 }
 
-enum answer_end one_text_end(const struct engine_event *end, const char *grammar)
+enum answer_end one_text_end(const struct engine_event *end)
 {
-	if (grammar && end->end == ENGINE_END_REFUSED)
+	if (end->end == ENGINE_END_REFUSED && end->bad_grammar)
 		return ANSWER_REFUSED;
 	return end->end == ENGINE_END_LENGTH ? ANSWER_CUT : ANSWER_ENDED;
 }

@@ -31,8 +31,8 @@ enum status one_text(struct engine *e, const struct one_text *o, const int32_t *
 enum status one_text_error(const struct engine_event *end, struct error *err);
 /* Waits while an engine without work compiles a grammar. */
 void one_text_wait(const struct engine *e, bool idle);
-/* How the answer to a row ended. REFUSED: its grammar was. */
-enum answer_end one_text_end(const struct engine_event *end, const char *grammar);
+/* How the answer to a row ended. REFUSED: its grammar was. Any other refusal is an error, one_text_error. */
+enum answer_end one_text_end(const struct engine_event *end);
 bool one_text_stops(const struct one_text *o, int32_t id);
 /* An error of a step, with the GPU's name. */
 enum status one_text_step_error(struct engine *e, enum status st, const struct error *why, struct error *err);
