@@ -44,7 +44,8 @@ struct loading {
 	struct child_end end;		  /* of the client */
 	uint64_t began_ns, heard_ns;
 	unsigned stages;
-	unsigned own_gpus; /* with --model: GPUs of our server */
+	unsigned own_gpus; /* with --model: GPUs of our server, once own_loaded */
+	bool own_loaded;   /* our server has said its device */
 	bool planned;	   /* the client has begun the load */
 	bool asked;	   /* the client was asked to stop */
 	bool garbled;	   /* it sent a line that is none */
