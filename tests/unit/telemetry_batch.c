@@ -323,8 +323,8 @@ int main(void)
 		cmocka_unit_test(test_batch__a_full_pipe_loses_the_oldest_lines_and_never_blocks),
 		cmocka_unit_test_setup_teardown(test_sample_host__the_only_power_meter_is_the_nodes,
 						make_root, remove_root),
-		cmocka_unit_test_setup_teardown(
-			test_sample_host__a_failed_reading_of_the_meter_is_left_out, make_root, remove_root),
+		cmocka_unit_test_setup_teardown(test_sample_host__a_failed_reading_of_the_meter_is_left_out,
+						make_root, remove_root),
 		cmocka_unit_test_setup_teardown(test_sample_host__busy_share_and_energy_through_a_wrap,
 						make_root, remove_root),
 	};

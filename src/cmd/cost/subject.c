@@ -389,8 +389,9 @@ static void meter_node(const struct reader *b, uint64_t t0_ns, uint64_t t1_ns)
 		snprintf(s->node_why, sizeof(s->node_why),
 			 "only the power meter of the first rank's node was read");
 	else if (s->gpus && !s->energy.known)
-		snprintf(s->node_why, sizeof(s->node_why),
-			 "the counted parts have no energy, so nothing shows that its power meter measures the whole node");
+		snprintf(
+			s->node_why, sizeof(s->node_why),
+			"the counted parts have no energy, so nothing shows that its power meter measures the whole node");
 	else if (watts < counted_watts(s))
 		snprintf(
 			s->node_why, sizeof(s->node_why),

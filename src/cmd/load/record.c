@@ -156,6 +156,12 @@ static void add_server_gpus(const struct loading *l)
 		json_object_set_new(l->end.values, "server_gpus", json_integer((json_int_t)gpus));
 }
 
+static void add_silences(const struct loading *l)
+{
+	if (l->node.silence.list && l->end.values)
+		json_object_set(l->end.values, "node_silences", l->node.silence.list);
+}
+
 int load_record_end(struct loading *l, struct error *err)
 {
 	static const struct judge_site site = {0};
@@ -171,6 +177,7 @@ int load_record_end(struct loading *l, struct error *err)
 	if (l->node.samples)
 		job_phase(l->job, "node", l->began_ns, now_ns(), load_node_values(l));
 	add_server_gpus(l);
+	add_silences(l);
 	job_phase(l->job, "once", l->began_ns, now_ns(), json_incref(l->end.values));
 	st = job_end(&l->job, ending_of(l), l->end.status, l->end.cause, l->end.text, &journal);
 	if (st)
