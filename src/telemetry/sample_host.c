@@ -226,7 +226,8 @@ static void tick_energy(struct sample_host *h, struct sample_rapl *r, enum telem
 		schedule_never(&h->schedule, signal);
 }
 
-/* The meter tells microwatts. Some give 0 until their first average. */
+/* The meter tells microwatts. Some give 0 until their first average, or fail while they are busy: then this
+ * reading is left out. */
 static void tick_meter(struct sample_host *h, struct batch *b, const struct clock *clock)
 {
 	uint64_t now = clock_now_ns(clock);
@@ -234,9 +235,7 @@ static void tick_meter(struct sample_host *h, struct batch *b, const struct cloc
 
 	if (h->meter_fd < 0 || !schedule_due(&h->schedule, TELEMETRY_node_power_w, now))
 		return;
-	if (!read_number(h->meter_fd, &uw))
-		schedule_never(&h->schedule, TELEMETRY_node_power_w);
-	else if (uw > 0)
+	if (read_number(h->meter_fd, &uw) && uw > 0)
 		batch_add(b, h->source, TELEMETRY_node_power_w, now, uw * 1e-6);
 }
 

@@ -13,7 +13,7 @@ run() {
 	shift
 	mkdir -p "$dir"
 	awk -v kind=load -v input=6000000 -v cached=600000 -v output=3000000 -v duration=60 -v gpu='NVIDIA H200' -v device_id=590680286 -v memory=150754820096 \
-		-v word=--model -v stages=0 -v frozen=0 -v backwards=0 -v counter=1 -v gpus=2 -v watts0=500 -v watts1=500 -v watts2=500 -v price=0 -v doubt=0 -v rapl=0 -v meter=0 -v node=0 -v rate=0 -v ranks=1 -v card=43 \
+		-v word=--model -v stages=0 -v frozen=0 -v backwards=0 -v counter=1 -v gpus=2 -v watts0=500 -v watts1=500 -v watts2=500 -v price=0 -v doubt=0 -v rapl=0 -v meter=0 -v silent=0 -v silent_to=0 -v node=0 -v rate=0 -v ranks=1 -v card=43 \
 		$(printf ' -v %s' "$@" | sed 's/ -v $//') -f "$tmp/run.awk" > "$dir/journal.jsonl"
 }
 cat > run.awk << 'END'
@@ -44,7 +44,7 @@ function telemetry(source, host,    from, t, after, e, p, last) {
 			last = t
 		}
 		if (host)
-			e = "\"cpu_energy_j\":{\"kind\":\"counter\",\"after\":[" after "],\"v\":[" e "]}" (meter ? sprintf(",\"node_power_w\":{\"kind\":\"gauge\",\"after\":[0],\"v\":[%d]}", meter) : "")
+			e = "\"cpu_energy_j\":{\"kind\":\"counter\",\"after\":[" after "],\"v\":[" e "]}" (meter && (from < silent || from >= silent_to) ? sprintf(",\"node_power_w\":{\"kind\":\"gauge\",\"after\":[0],\"v\":[%d]}", meter) : "")
 		else
 			e = (counter ? "\"energy_j\":{\"kind\":\"counter\",\"after\":[" after "],\"v\":[" e "]}," : "") "\"power_w\":{\"kind\":\"gauge\",\"after\":[" after "],\"v\":[" p "]}"
 		line("telemetry", from + 1, sprintf("\"source\":\"%s\",\"from\":%.0f,\"signals\":{%s}", source, from * 1e9, e))
@@ -210,10 +210,20 @@ ok "and a price stated with the run counts" near price "machine-hours, stated \$
 run both rapl=1
 ok "the host's energy is added to that of the GPUs" eval 'cost 0 both && near energy "counted: GPUs" joules 90000 0.002'
 node='whole node, by its power meter (in no figure above)'
-ok "a machine without a power meter says so" says "$node.*no power meter" out
+ok "a machine without a power meter says so" says "$node.*no power meter (ACPI, hwmon) of the run.s machine" out
 run metered rapl=1 meter=1900
 ok "a power meter of the node has its own row" eval 'cost 0 metered && near energy "$node" watts 1900 && near energy "$node" joules "60 * 1900"'
 ok "which is in no sum" near energy "counted: GPUs" joules 90000 0.002
+run skipped rapl=1 meter=1900 silent=40 silent_to=42
+ok "two readings of the meter may be absent" eval 'cost 0 skipped && near energy "$node" watts 1900'
+run paused rapl=1 meter=1900 silent=40 silent_to=44
+ok "four of them may not" eval 'cost 0 paused && says "$node.*of the run.s machine has no reading for 5 s of the window, allowed 3 s" out'
+run fading rapl=1 meter=1900 silent=23 silent_to=90
+ok "nor may the end of the window" eval 'cost 0 fading && says "$node.*has no reading for 58 s" out'
+run unmetered rapl=1 meter=1900 counter=0
+ok "GPUs of unknown energy do not show what the meter measures" eval 'cost 0 unmetered --price-per-hour 1; says "$node.*nothing shows" out'
+ok "a meter of a server elsewhere was not read" eval 'cost 2 away; says "$node.*another machine, whose power meter was not read" out'
+ok "unless the node was sampled" eval 'cost 0 node && says "$node.*of the server.s node was readable" out'
 run board rapl=1 meter=1400
 ok "a meter that shows less than the parts is not the node's" eval 'cost 0 board && says "$node.*1400 W, less than the counted parts" out'
 ok "idle time adds idle energy" eval 'cost 0 load --idle-share 0.5 && near price "electricity us" blended "(60000 + 200 * 60) / 3.6e6 * 0.16 * 1.5 / 9" 0.002'

@@ -131,6 +131,17 @@ if [ -e "$build/tests/fake/libnvidia-ml.so.1" ]; then # four GPUs on the node, n
 	ok "and their charts" [ -s "$dir/load-memory.svg" ]
 	ok "and a table that says whose they are" says "GPUs of the server.s node. The difference of its clock" "$dir/REPORT.md"
 	ok "and the cost counts them" eval '"$assay" cost "$dir" > out 2> err; says "the server.s node x 4" out'
+	ok "a tiny model" expect 0 make-model --shape tiny --seed 3 --out tiny
+	# own OPTION..: a server of our own, on a CPU, beside the node with four GPUs
+	own() {
+		runs=$((runs + 1)) dir=run$runs
+		PATH=$tmp/bin:$PATH "$assay" load --model tiny --serve-options '--device cpu' --out "$dir" --no-telemetry --idle 0 --json --input 20 --output 8 \
+			--rate 4 --duration 2 --warmup 0 --node there "$@" > out 2> err
+		holds "$(value answered) > 0" && says '"source":"gpu:' "$dir/journal.jsonl"
+	}
+	ok "a server that assay starts, beside a node with GPUs" own
+	ok "has its own GPUs, not those of the node" [ "$(value server_gpus)" = 0 ]
+	ok "and --gpus before all" eval 'own --gpus 2 && [ "$(value server_gpus)" = 2 ]'
 fi
 printf '#!/bin/sh\nexit 255\n' > bin/ssh
 ok "a node that does not answer" over_ssh --node there --rate 10 --duration 2

@@ -26,6 +26,8 @@ measured() { # NODE OPTION..: what happens to the node costs its telemetry, not 
 	shift
 	sound --node "$node" --rate 10 --duration 2 "$@" && holds "$(value answered) > 0 && $(value failed) == 0"
 }
+# tells CAUSE: journal and summary have the time without telemetry
+tells() { says '"node_silences":\[{[^]]*"cause":"'"$1"'"' "$dir/journal.jsonl" && says "Times without telemetry of the server's node" "$dir/SUMMARY.md"; }
 lacks_telemetry() { ! says cpu_busy_share "$dir/journal.jsonl"; }
 # during NODE SIGNAL: a run of 8 s, in which the sessions of sshd get the signal once telemetry has come
 during() {
@@ -45,6 +47,7 @@ during() {
 up --ttft-ms 20 --itl-ms 5
 ok "a good host" measured good
 ok "has telemetry" says cpu_busy_share "$dir/journal.jsonl"
+ok "all the time" eval '! says node_silences "$dir/journal.jsonl" && ! says "Times without telemetry" "$dir/SUMMARY.md"'
 [ -z "$fakes" ] || ok "and its GPUs are the server's" [ "$(value server_gpus)" = 4 ]
 ok "nothing is left running there" sh -c 'for _ in $(seq 100); do pgrep -f "^[^ ]*$0 __sample all" > /dev/null || exit 0; sleep 0.1; done; exit 1' "$assay"
 ok "a host with another key" measured changed
@@ -56,15 +59,18 @@ ok "with ssh's reason" says 'Host key verification failed' err
 ok "and stays unknown" sh -c '! grep -q "^new " known_hosts'
 ok "a host that refuses our key" measured refused
 ok "is told" eval 'says "Permission denied" err && says "no telemetry of refused" err'
+ok "also in the journal and the summary" tells "no answer"
 ok "a connection that is lost" during good KILL
 ok "does not end the load" holds "$(value answered) >= 60 && $(value failed) == 0"
 ok "but is told" says 'no telemetry of good any more: ssh or the assay there ended' err
+ok "also in the journal and the summary" tells ended
 ok "the telemetry before it is kept" says cpu_busy_share "$dir/journal.jsonl"
 ok "energy without the end of the run is not known" eval '"$assay" cost "$dir" > cost 2>&1; ! grep -q "per output token.* J" cost'
 ok "a host that falls silent" during good STOP
 ok "does not hold up the end" [ "$code" != 124 ]
 ok "nor the load" holds "$(value answered) >= 60 && $(value failed) == 0"
 ok "and is told too" says 'no telemetry of good for 5 s' err
+ok "also in the journal and the summary" tells silent
 # shellcheck disable=SC2086
 kill -KILL $hit 2> /dev/null # they would stay stopped
 hit=

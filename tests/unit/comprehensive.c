@@ -204,6 +204,23 @@ static void no_rate_is_shown_if_all_answers_ended_after_the_window(void **state)
 	end(&s);
 }
 
+static void a_load_without_an_answer_in_its_window_is_inconclusive(void **state)
+{
+	struct comprehensive s;
+	const struct stage_result *r = &s.result[STAGE_LOAD];
+
+	begin(&s, *state);
+	load_of(&s, "\"completed_rate\": 0.1, \"output_tokens_per_s\": 3.25");
+	assert_int_equal(r->verdict, VERDICT_STAGE_PASSED);
+	load_of(&s, "\"completed_rate\": 0, \"output_tokens_per_s\": 3.25, \"e2e_p50_s\": 31.3");
+	assert_int_equal(r->verdict, VERDICT_STAGE_INCONCLUSIVE);
+	assert_non_null(strstr(r->reason, "no answer ended within the measured window"));
+	assert_non_null(strstr(r->reason, "more than 31.3 s"));
+	load_of(&s, "\"output_tokens_per_s\": 3.25");
+	assert_int_equal(r->verdict, VERDICT_STAGE_INCONCLUSIVE);
+	end(&s);
+}
+
 static void a_load_by_marks_says_what_was_held_to_what(void **state)
 {
 	struct comprehensive s;
@@ -372,6 +389,8 @@ int main(void)
 		cmocka_unit_test(a_gpu_gets_the_load_of_the_source_with_its_marks),
 		cmocka_unit_test(another_load_has_no_marks),
 		cmocka_unit_test(a_large_model_is_skipped_for_what_stops_it_here),
+		cmocka_unit_test_setup_teardown(a_load_without_an_answer_in_its_window_is_inconclusive,
+						scratch_create, scratch_remove),
 		cmocka_unit_test_setup_teardown(a_load_by_marks_says_what_was_held_to_what, scratch_create,
 						scratch_remove),
 		cmocka_unit_test(a_list_takes_numbers_and_words_and_what_they_need),

@@ -50,6 +50,45 @@ static void test_report_schema__every_sample_is_valid(void **state)
 	json_decref(schema);
 }
 
+/* The member "energy" of the sample's first case, whose counter shows 695 W, if the power readings had this
+ * mean.
+ */
+static json_t *energy_of(double readings_w)
+{
+	json_t *schema = load_schema(), *results, *energy;
+	char why[256] = "";
+	struct text out = {0};
+	struct sample s;
+
+	sample_load(&s, "h100-fault");
+	json_object_set_new(record_phase(&s.record.cases[0], "sustained")->values, "power_integral_w",
+			    json_real(readings_w));
+	assert_int_equal(report_json(&out, &s.in, NULL), STATUS_OK);
+	results = json_loads(text_str(&out), 0, NULL);
+	if (!schema_valid(schema, results, why, sizeof(why)))
+		fail_msg("%s", why);
+	energy = json_incref(json_object_get(json_array_get(json_object_get(results, "cases"), 0), "energy"));
+	json_decref(results);
+	json_decref(schema);
+	text_release(&out);
+	sample_release(&s);
+	return energy;
+}
+
+static void test_report_schema__an_energy_in_doubt_has_its_reason(void **state)
+{
+	json_t *sure = energy_of(690), *doubt = energy_of(640);
+
+	(void)state;
+	assert_true(json_number_value(json_object_get(sure, "power_w")) == 695);
+	assert_null(json_object_get(sure, "why"));
+	assert_null(json_object_get(doubt, "power_w"));
+	assert_string_equal(json_string_value(json_object_get(doubt, "why")),
+			    "the energy counter and the power readings differ by 8.6 %, allowed 5 %");
+	json_decref(sure);
+	json_decref(doubt);
+}
+
 /* A validator that takes everything would prove nothing. */
 static void test_report_schema__what_is_wrong_is_refused(void **state)
 {
@@ -204,6 +243,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_report_schema__every_sample_is_valid),
+		cmocka_unit_test(test_report_schema__an_energy_in_doubt_has_its_reason),
 		cmocka_unit_test(test_report_schema__what_is_wrong_is_refused),
 		cmocka_unit_test(test_report_schema__the_closed_lists_are_the_programs),
 		cmocka_unit_test(test_report_schema__the_kinds_of_reference_are_the_judges),

@@ -231,6 +231,32 @@ static void test_sample_host__the_only_power_meter_is_the_nodes(void **state)
 	assert_true(metered(root) == 0);
 }
 
+static void test_sample_host__a_failed_reading_of_the_meter_is_left_out(void **state)
+{
+	static const char *const readings[] = {"850000000\n", "", "EBUSY\n", "870000000\n"};
+	struct fake_clock time = {0};
+	struct clock clock = {.now_ns = fake_now, .arg = &time};
+	const char *root = *state;
+	struct batch_list *watts;
+	struct sample_host h;
+	struct batch b;
+
+	put(root, "sys/class/hwmon/hwmon3/name", "power_meter\n");
+	put(root, "sys/class/hwmon/hwmon3/power1_average", readings[0]);
+	assert_int_equal(batch_init(&b, -1, 1, NULL), STATUS_OK);
+	watts = &b.list[0][TELEMETRY_node_power_w];
+	sample_host_init(&h, root, 0, 0);
+	for (size_t i = 0; i < sizeof(readings) / sizeof(readings[0]); i++) {
+		put(root, "sys/class/hwmon/hwmon3/power1_average", readings[i]);
+		sample_host_tick(&h, &b, &clock);
+		time.now_ns += 1000000000;
+	}
+	assert_int_equal(watts->count, 2);
+	assert_true(watts->value[0] == 850 && watts->value[1] == 870);
+	sample_host_release(&h);
+	batch_release(&b);
+}
+
 static void test_sample_host__busy_share_and_energy_through_a_wrap(void **state)
 {
 	struct fake_clock time = {0};
@@ -296,6 +322,8 @@ int main(void)
 		cmocka_unit_test(test_batch__lines_are_journal_bodies),
 		cmocka_unit_test(test_batch__a_full_pipe_loses_the_oldest_lines_and_never_blocks),
 		cmocka_unit_test_setup_teardown(test_sample_host__the_only_power_meter_is_the_nodes,
+						make_root, remove_root),
+		cmocka_unit_test_setup_teardown(test_sample_host__a_failed_reading_of_the_meter_is_left_out,
 						make_root, remove_root),
 		cmocka_unit_test_setup_teardown(test_sample_host__busy_share_and_energy_through_a_wrap,
 						make_root, remove_root),

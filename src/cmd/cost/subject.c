@@ -9,6 +9,7 @@
 #include "machine/machine.h"
 
 #define WINDOW_DIFFERENCE 0.05 /* of the window's length and the duration that the run states */
+#define METER_GAP_MOST_S 3.0   /* without a reading of the node's meter, which is read once a second */
 
 static const char *const kinds[] = {[COST_LOAD] = "load", [COST_SERVE] = "serve", [COST_TRAIN] = "train"};
 
@@ -349,27 +350,55 @@ static double counted_watts(const struct cost_subject *s)
 	return s->energy.known && s->seconds > 0 ? s->energy.joules / s->seconds : 0;
 }
 
+/* Mean power of the node's meter in the window; NaN: it is not known, and node_why has the reason. */
+static double metered_watts(const struct reader *b, uint64_t t0_ns, uint64_t t1_ns)
+{
+	struct cost_subject *s = b->s;
+	const char *where = b->node ? "the server's node" : "the run's machine";
+	const struct series *meter = record_series(b->r, "host", "node_power_w");
+	struct span span;
+
+	if (elsewhere(b))
+		snprintf(s->node_why, sizeof(s->node_why),
+			 "the server is another machine, whose power meter was not read (--node reads it)");
+	else if (!meter || !meter->count)
+		snprintf(s->node_why, sizeof(s->node_why),
+			 "no power meter (ACPI, hwmon) of %s was readable, or there are several", where);
+	else if (series_over(meter, t0_ns, t1_ns, &span))
+		snprintf(s->node_why, sizeof(s->node_why),
+			 "the power meter of %s has no reading in the window", where);
+	else if (span.gap_s > METER_GAP_MOST_S)
+		snprintf(s->node_why, sizeof(s->node_why),
+			 "the power meter of %s has no reading for %.0f s of the window, allowed %.0f s",
+			 where, span.gap_s, METER_GAP_MOST_S);
+	else
+		return span.mean;
+	return NAN;
+}
+
 /* A meter that shows less than the parts measures something else, such as a board without its GPUs. */
 static void meter_node(const struct reader *b, uint64_t t0_ns, uint64_t t1_ns)
 {
 	struct cost_subject *s = b->s;
-	const struct series *meter = elsewhere(b) ? NULL : record_series(b->r, "host", "node_power_w");
-	struct span span;
+	const double watts = metered_watts(b, t0_ns, t1_ns);
 
 	s->node_w = NAN;
-	if (!meter || series_over(meter, t0_ns, t1_ns, &span) || !(span.readings > 1))
-		snprintf(s->node_why, sizeof(s->node_why),
-			 "no power meter (ACPI, hwmon) was readable, or there are several");
-	else if (b->r->node_count > 1 || b->ranks.count)
+	if (isnan(watts))
+		return;
+	if (b->r->node_count > 1 || b->ranks.count)
 		snprintf(s->node_why, sizeof(s->node_why),
 			 "only the power meter of the first rank's node was read");
-	else if (span.mean < counted_watts(s))
+	else if (s->gpus && !s->energy.known)
+		snprintf(
+			s->node_why, sizeof(s->node_why),
+			"the counted parts have no energy, so nothing shows that its power meter measures the whole node");
+	else if (watts < counted_watts(s))
 		snprintf(
 			s->node_why, sizeof(s->node_why),
 			"its power meter shows %.0f W, less than the counted parts: it does not measure the node",
-			span.mean);
+			watts);
 	else
-		s->node_w = span.mean;
+		s->node_w = watts;
 }
 
 static void measure(const struct reader *b, uint64_t t0_ns, uint64_t t1_ns, bool steady)

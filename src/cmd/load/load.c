@@ -120,8 +120,8 @@ static const struct opt rows[] = {
 		.help = "the server's node: assay samples its power and clocks over ssh, with the assay on that node"),
 	OPT_ROW(struct load_opts, gpus, .name = "gpus", .also = "server-gpus num-gpus", .preset = "0",
 		.max = 100000,
-		.help = "GPUs that the server uses, for marks such as d2; 0: those of --node, one for --model on a GPU, "
-			"otherwise not known"),
+		.help = "GPUs that the server uses, for marks such as d2; 0: those of the engine that --model starts, else "
+			"those of --node, otherwise not known"),
 	OPT_ROW(struct load_opts, sample, .name = "telemetry", .preset = "true",
 		.help = "sample power, clocks and temperatures during the run"),
 	OPT_ROW(struct load_opts, real_names, .name = "real-names",

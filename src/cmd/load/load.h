@@ -6,6 +6,7 @@
 #include <limits.h>
 #include "cmd/command.h"
 #include "cmd/load/options.h"
+#include "cmd/load/silence.h"
 #include "cmd/shared/child_lines.h"
 #include "core/process/process.h"
 #include "run/supervisor/job.h"
@@ -27,10 +28,9 @@ struct load_node {
 	uint64_t trip_ns;  /* of the quickest answer */
 	uint64_t known_ns; /* its arrival */
 	int64_t offset_ns; /* our clock minus the node's */
-	uint64_t heard_ns; /* the last telemetry */
 	bool samples;	   /* telemetry has come */
-	bool silent;	   /* it has stopped, which was told */
-	json_t *gpus;	   /* members: its GPUs, as sources of the telemetry */
+	struct load_silence silence;
+	json_t *gpus; /* members: its GPUs, as sources of the telemetry */
 };
 
 struct loading {
@@ -44,7 +44,8 @@ struct loading {
 	struct child_end end;		  /* of the client */
 	uint64_t began_ns, heard_ns;
 	unsigned stages;
-	unsigned own_gpus; /* with --model: GPUs of our server */
+	unsigned own_gpus; /* with --model: GPUs of our server, once own_loaded */
+	bool own_loaded;   /* our server has said its device */
 	bool planned;	   /* the client has begun the load */
 	bool asked;	   /* the client was asked to stop */
 	bool garbled;	   /* it sent a line that is none */
@@ -69,7 +70,9 @@ void load_server_stop(struct loading *l);
 /* Starts the sampler of the server's node, with --node, and waits for its first telemetry. */
 enum status load_node_start(struct loading *l, struct error *err);
 void load_node_read(struct loading *l);
+/* After the load, whether or not a sampler runs. */
 void load_node_stop(struct loading *l);
+void load_node_release(struct loading *l);
 /* GPUs of the node that the telemetry came from; 0: none, or no telemetry came. */
 size_t load_node_gpus(const struct loading *l);
 /* The offset and the error of the node's clock, for the journal. NULL: the node sent no telemetry. Owner:

@@ -16,9 +16,6 @@
 enum { TERM_MS = 500, KILL_MS = 500, DIGITS = 17, ASKED = 10, LOOK_MS = 100 };
 /* ssh, the tokenizer-free start of assay, and the start of NVML on the node. */
 static const uint64_t patience_ns = 30000000000u;
-/* A node that is lost without a word leaves its connection open. The sampler writes several times per second.
- */
-static const uint64_t silence_ns = 5000000000u;
 /* Clocks of two nodes may run apart by so much: crystals keep 50 ppm each. */
 static const double drift_most = 1e-4;
 static const char command[] = "exec assay __sample all 3>&1 1>&2";
@@ -80,7 +77,8 @@ static void take_telemetry(struct loading *l, json_t *line)
 	if (moved)
 		job_take_line(l->job, moved, strlen(moved));
 	l->node.samples = l->node.samples || moved;
-	l->node.heard_ns = now_ns();
+	if (load_silence_heard(&l->node.silence, now_ns()))
+		log_info(l->c->log, LOG_TOPIC_RUN, "telemetry of %s comes again", l->o->node);
 	note_gpu(&l->node, json_member_text(line, "source"));
 	free(moved);
 }
@@ -99,6 +97,19 @@ static bool take_line(void *arg, const char *text, size_t size)
 	return good;
 }
 
+static void stop_sampler(struct loading *l)
+{
+	struct load_child *child = &l->node.child;
+
+	if (!child->running)
+		return;
+	process_stop(&child->process, TERM_MS, KILL_MS);
+	process_release(&child->process);
+	lines_release(&child->in);
+	close(l->node.input);
+	child->running = false;
+}
+
 /* Waits for the first telemetry, so that idle power is measured with it. A node that does not answer costs
  * its telemetry, not the run. */
 static void wait_for_samples(struct loading *l)
@@ -113,7 +124,7 @@ static void wait_for_samples(struct loading *l)
 		if (l->node.child.running && !l->node.samples && now_ns() - begun_ns > patience_ns) {
 			log_warn(l->c->log, LOG_TOPIC_RUN, "no telemetry of %s: no answer within %.0f s",
 				 l->o->node, (double)patience_ns * 1e-9);
-			load_node_stop(l);
+			stop_sampler(l);
 		}
 	}
 }
@@ -128,6 +139,7 @@ enum status load_node_start(struct loading *l, struct error *err)
 
 	if (!l->o->node)
 		return STATUS_OK;
+	load_silence_begin(&l->node.silence, now_ns());
 	if (*l->o->node == '-')
 		return error_set(err, STATUS_BAD_INPUT, "--node %.100s: not the name of a host", l->o->node);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, input))
@@ -149,14 +161,11 @@ enum status load_node_start(struct loading *l, struct error *err)
 
 static void tell_silence(struct loading *l)
 {
-	struct load_node *n = &l->node;
-
-	if (!n->samples || n->silent || now_ns() - n->heard_ns < silence_ns)
-		return;
-	n->silent = true;
-	log_warn(l->c->log, LOG_TOPIC_RUN,
-		 "no telemetry of %s for %.0f s: the node or the network is gone; the load test continues",
-		 l->o->node, (double)silence_ns * 1e-9);
+	if (load_silence_noticed(&l->node.silence, now_ns()))
+		log_warn(
+			l->c->log, LOG_TOPIC_RUN,
+			"no telemetry of %s for %.0f s: the node or the network is gone; the load test continues",
+			l->o->node, LOAD_SILENCE_S);
 }
 
 void load_node_read(struct loading *l)
@@ -173,20 +182,21 @@ void load_node_read(struct loading *l)
 		l->c->log, LOG_TOPIC_RUN,
 		"no telemetry of %s any more: ssh or the assay there ended (it must be installed and on the PATH)",
 		l->o->node);
-	load_node_stop(l);
+	load_silence_ended(&l->node.silence);
+	stop_sampler(l);
 }
 
 void load_node_stop(struct loading *l)
 {
-	struct load_child *child = &l->node.child;
+	stop_sampler(l);
+	if (l->node.silence.begun_ns)
+		load_silence_close(&l->node.silence, now_ns());
+}
 
-	if (!child->running)
-		return;
-	process_stop(&child->process, TERM_MS, KILL_MS);
-	process_release(&child->process);
-	lines_release(&child->in);
-	close(l->node.input);
-	child->running = false;
+void load_node_release(struct loading *l)
+{
+	json_decref(l->node.gpus);
+	load_silence_release(&l->node.silence);
 }
 
 json_t *load_node_values(const struct loading *l)

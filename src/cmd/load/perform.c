@@ -153,7 +153,7 @@ int load_perform(const struct command_context *c, const void *opts)
 		log_line(c->log, LOG_ERROR, LOG_TOPIC_RUN, "%s", l.end.text);
 	error_clear(&err);
 	code = load_record_end(&l, &err);
-	json_decref(l.node.gpus);
+	load_node_release(&l);
 	child_end_release(&l.end);
 	return code;
 }

@@ -146,13 +146,20 @@ void load_record_window(struct loading *l, const char *name, json_t *values, boo
 		job_phase(l->job, name, from_ns, to_ns, with_values ? json_incref(values) : NULL);
 }
 
-/* Only what is known: the user's word, the node's telemetry, or our own server. */
+/* Only what is known: the user's word, our own server, which may be on a CPU, or the node's telemetry. A node
+ * can have more GPUs than our server uses. */
 static void add_server_gpus(const struct loading *l)
 {
-	const size_t gpus = l->o->gpus ? l->o->gpus : l->o->node ? load_node_gpus(l) : l->own_gpus;
+	const size_t gpus = l->o->gpus ? l->o->gpus : l->own_loaded ? l->own_gpus : load_node_gpus(l);
 
-	if (gpus && l->end.values)
+	if (l->end.values && (gpus || l->own_loaded))
 		json_object_set_new(l->end.values, "server_gpus", json_integer((json_int_t)gpus));
+}
+
+static void add_silences(const struct loading *l)
+{
+	if (l->node.silence.list && l->end.values)
+		json_object_set(l->end.values, "node_silences", l->node.silence.list);
 }
 
 int load_record_end(struct loading *l, struct error *err)
@@ -170,6 +177,7 @@ int load_record_end(struct loading *l, struct error *err)
 	if (l->node.samples)
 		job_phase(l->job, "node", l->began_ns, now_ns(), load_node_values(l));
 	add_server_gpus(l);
+	add_silences(l);
 	job_phase(l->job, "once", l->began_ns, now_ns(), json_incref(l->end.values));
 	st = job_end(&l->job, ending_of(l), l->end.status, l->end.cause, l->end.text, &journal);
 	if (st)

@@ -31,8 +31,10 @@ static bool take_line(void *arg, const char *line, size_t size)
 	if (size > strlen(address) && !memcmp(line, address, strlen(address)))
 		snprintf(l->url, sizeof(l->url), "%.*s", (int)(size - strlen(address)),
 			 line + strlen(address));
-	else if (memmem(line, size, loaded, strlen(loaded)))
+	else if (memmem(line, size, loaded, strlen(loaded))) {
 		l->own_gpus = !memmem(line, size, on_cpu, strlen(on_cpu)); /* it has one engine on one GPU */
+		l->own_loaded = true;
+	}
 	return true;
 }
 

@@ -205,29 +205,6 @@ static void describe(struct judgement *out, const json_t *values, bool judged)
 		 judged ? "all rules for it are met" : "no limits were asked for");
 }
 
-/* The first rule for a server with a certain number of GPUs. */
-static const struct rule *rule_of_gpus(const struct expectations *e)
-{
-	for (size_t i = 0; i < e->rule_count; i++)
-		for (size_t k = 0; k < e->rule[i].when.count; k++)
-			if (!strcmp(e->rule[i].when.condition[k].word, JUDGE_SERVER_GPUS))
-				return &e->rule[i];
-	return NULL;
-}
-
-/* Adds the rule that was not applied because nobody told the number of the server's GPUs. */
-static void note_gpus_unknown(struct judgement *out, const struct subject *s)
-{
-	const struct rule *rule = rule_of_gpus(s->ctx->e);
-	const size_t used = strlen(out->reason);
-	double gpus;
-
-	if (rule && !case_number(s->c, JUDGE_SERVER_GPUS, &gpus))
-		snprintf(out->reason + used, sizeof(out->reason) - used,
-			 "; %.60s not judged: the number of the server's GPUs is not known (--gpus)",
-			 rule->name);
-}
-
 void verdict_load(struct judgement *out, const struct subject *s)
 {
 	const json_t *values = s->phase ? s->phase->values : NULL;
@@ -252,5 +229,4 @@ void verdict_load(struct judgement *out, const struct subject *s)
 		out->verdict = asked || judging ? VERDICT_PASS : VERDICT_MEASURED;
 		describe(out, values, judging > 0);
 	}
-	note_gpus_unknown(out, s);
 }

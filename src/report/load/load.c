@@ -43,7 +43,7 @@ void load_grids(const struct view *v, grid_visit *visit, void *arg)
 {
 	static bool (*const all[])(struct grid * g, const struct view *v) = {
 		load_slo_grid,	  load_latency_grid, load_rates_grid, load_stages_grid,
-		load_errors_grid, load_checks_grid,  load_gpus_grid,
+		load_errors_grid, load_checks_grid,  load_gpus_grid,  load_silences_grid,
 	};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {

@@ -25,6 +25,7 @@ bool load_errors_grid(struct grid *g, const struct view *v);
 bool load_checks_grid(struct grid *g, const struct view *v);
 bool load_stages_grid(struct grid *g, const struct view *v);
 bool load_gpus_grid(struct grid *g, const struct view *v);
+bool load_silences_grid(struct grid *g, const struct view *v);
 /* Visits all of them. */
 void load_grids(const struct view *v, grid_visit *visit, void *arg);
 

@@ -254,3 +254,43 @@ bool load_gpus_grid(struct grid *g, const struct view *v)
 	note_node(g, v);
 	return g->cells > 0;
 }
+
+static const char *silence_words(const char *cause)
+{
+	static const struct {
+		const char *cause, *words;
+	} all[] = {
+		{"silent", "the node or the network was gone; the load test continued"},
+		{"ended", "ssh or the assay on the node ended"},
+		{"no answer", "the assay on the node never answered"},
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (!strcmp(all[i].cause, cause))
+			return all[i].words;
+	return FORMAT_NONE;
+}
+
+bool load_silences_grid(struct grid *g, const struct view *v)
+{
+	const json_t *list = json_object_get(load_values(v), "node_silences"), *one;
+	size_t i;
+
+	text_add(&g->title, "Times without telemetry of the server's node");
+	grid_column(g, "from", true);
+	grid_column(g, "length", true);
+	grid_column(g, "reason", false);
+	json_array_foreach((json_t *)list, i, one)
+	{
+		char text[48];
+
+		load_value_text(text, sizeof(text), "s", json_member_number(one, "from_s"));
+		grid_cell(g, text);
+		load_value_text(text, sizeof(text), "s", json_member_number(one, "seconds"));
+		grid_cell(g, text);
+		grid_cell(g, silence_words(json_member_text(one, "cause")));
+	}
+	text_add(&g->note,
+		 "Counted from the start of the sampler on the node. The power in these times is not known");
+	return g->cells > 0;
+}

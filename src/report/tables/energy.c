@@ -21,16 +21,16 @@ static double rate(const struct view_row *row, const char *field)
 	return view_number(row, field, &value) && value > 0 ? value : 0;
 }
 
-/* Two measurements of the same power. */
-static bool agree(const struct view_row *row, double power)
+/* By which share the counter's power differs from the readings of the same power. */
+static double difference(const struct view_row *row, double power)
 {
 	const double readings = rate(row, "power_integral_w");
 
-	return !(readings > 0) || fabs(power / readings - 1) <= JUDGE_ENERGY_AGREES;
+	return readings > 0 ? fabs(power / readings - 1) : 0;
 }
 
 /* The work is that of the case's figure: a triad computes too, but its energy is that of its bytes. */
-bool energy_of_work(struct energy_of_work *out, const struct view_row *row)
+static bool of_work(struct energy_of_work *out, const struct view_row *row)
 {
 	const char *field = row->j->figure_field;
 	const bool computes = !strcmp(field, "flop_rate"),
@@ -39,10 +39,15 @@ bool energy_of_work(struct energy_of_work *out, const struct view_row *row)
 
 	*out = (struct energy_of_work){.power_w = rate(row, "power_w"), .joules = rate(row, "energy_j")};
 	if (!row->headline || !is_whole(row->c->target) || !(out->power_w > 0) || !(out->joules > 0) ||
-	    !(work > 0) || !agree(row, out->power_w))
+	    !(work > 0))
 		return false;
 	*(computes ? &out->per_flop_j : &out->per_byte_j) = out->power_w / work;
 	return true;
+}
+
+bool energy_of_work(struct energy_of_work *out, const struct view_row *row)
+{
+	return of_work(out, row) && difference(row, out->power_w) <= JUDGE_ENERGY_AGREES;
 }
 
 /* "1.39 pJ"; "" for zero. */
@@ -95,14 +100,29 @@ bool energy_grid(struct grid *g, const struct view *v)
 	return true;
 }
 
+/* Why the energy of work is left out, which could be known. */
+static void put_doubt(struct json_build *b, json_t *object, double share)
+{
+	char why[120];
+
+	snprintf(why, sizeof(why),
+		 "the energy counter and the power readings differ by %.1f %%, allowed %.0f %%", 100 * share,
+		 100 * JUDGE_ENERGY_AGREES);
+	json_put_text(b, object, "why", why);
+}
+
 json_t *energy_json(struct json_build *b, const struct view_row *row)
 {
 	struct energy_of_work e;
 	json_t *object;
 
-	if (!energy_of_work(&e, row))
+	if (!of_work(&e, row))
 		return NULL;
 	object = json_object();
+	if (difference(row, e.power_w) > JUDGE_ENERGY_AGREES) {
+		put_doubt(b, object, difference(row, e.power_w));
+		return object;
+	}
 	json_put_number(b, object, "power_w", e.power_w);
 	json_put_number(b, object, "joules", e.joules);
 	if (e.per_flop_j > 0)

@@ -16,6 +16,7 @@ struct energy_of_work {
 bool energy_of_work(struct energy_of_work *out, const struct view_row *row);
 /* Fills one row per such case. False: none. */
 bool energy_grid(struct grid *g, const struct view *v);
-/* {"power_w", "joules", "joules_per_flop", "joules_per_byte"}; NULL: not known. The caller decrefs it. */
+/* {"power_w", "joules", "joules_per_flop", "joules_per_byte"}, or {"why"} if counter and readings differ;
+ * NULL: the case has no such energy. The caller decrefs it. */
 json_t *energy_json(struct json_build *b, const struct view_row *row);
 #endif
