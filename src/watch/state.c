@@ -141,26 +141,38 @@ static void push(struct watch_state *s, struct watch_value *v, enum metric_type 
 		h->first = (h->first + 1) % WATCH_HISTORY;
 }
 
-void watch_end_entity(struct watch_state *s, struct watch_entity *e, uint64_t t_ns, bool slow)
+/* The rows of this pace were read. */
+static void end_rows(struct watch_state *s, struct watch_entity *e, enum metric_pace pace, uint64_t t_ns)
 {
 	for (unsigned i = 0; i < e->rows; i++) {
 		const struct catalogue_row *row = catalogue_row(e->first + i);
 		struct watch_value *v = &e->value[i];
 
-		if (row->pace == METRIC_SLOW && !slow)
+		if (row->pace != pace)
 			continue;
-		if (v->present && v->t_ns <= e->heard_ns[row->pace] && t_ns > v->t_ns) {
+		if (v->present && v->t_ns <= e->heard_ns[pace] && t_ns > v->t_ns) {
 			v->before = v->value; /* it was not sent: it has not changed */
 			v->before_ns = v->t_ns;
 			v->t_ns = t_ns;
 		}
-		if (s->kept[e->first + i] && t_ns > e->heard_ns[row->pace])
+		if (s->kept[e->first + i] && t_ns > e->heard_ns[pace])
 			push(s, v, row->type);
 	}
-	if (t_ns > e->heard_ns[METRIC_FAST])
-		e->heard_ns[METRIC_FAST] = t_ns;
-	if (slow && t_ns > e->heard_ns[METRIC_SLOW])
-		e->heard_ns[METRIC_SLOW] = t_ns;
+	if (t_ns > e->heard_ns[pace])
+		e->heard_ns[pace] = t_ns;
+}
+
+void watch_end_entity(struct watch_state *s, struct watch_entity *e, const struct watch_reading *r)
+{
+	end_rows(s, e, METRIC_FAST, r->t_ns);
+	if (!r->slow)
+		return;
+	end_rows(s, e, METRIC_SLOW, r->t_ns);
+	e->tells_rare |= r->rare_ns != 0;
+	if (r->rare_ns)
+		end_rows(s, e, METRIC_RARE, r->rare_ns);
+	else if (!e->tells_rare)
+		end_rows(s, e, METRIC_RARE, r->t_ns);
 }
 
 const char *watch_label(const struct watch_entity *e, const char *name)
@@ -246,6 +258,13 @@ static void write_entity(const struct watch_entity *e, struct text *out)
 	text_add(out, "}\n");
 }
 
+/* Whether a row is in the line of the SLOW rows, which has the RARE ones too, or in that of the FAST rows. */
+static bool is_in(enum catalogue row, enum metric_pace pace)
+{
+	return (catalogue_row(row)->pace == METRIC_FAST) == (pace == METRIC_FAST);
+}
+
+/* pace: SLOW or FAST. */
 static void write_values(const struct watch_state *s, const struct watch_entity *e, struct text *out,
 			 enum metric_pace pace)
 {
@@ -258,7 +277,7 @@ static void write_values(const struct watch_state *s, const struct watch_entity 
 	text_addf(out, "{\"t\":%llu,\"s\":%u,\"v\":{\"%u\":[", (unsigned long long)e->heard_ns[pace],
 		  e->source, e->id);
 	for (unsigned i = 0; i < rows; i++) {
-		if (catalogue_row(first + i)->pace != pace || !e->value[i].present)
+		if (!is_in(first + i, pace) || !e->value[i].present)
 			continue;
 		text_addf(out, "%s%u,%.17g", any ? "," : "", s->position[first + i], e->value[i].value);
 		any = true;
@@ -266,14 +285,16 @@ static void write_values(const struct watch_state *s, const struct watch_entity 
 	text_addf(out, "]},\"x\":{\"%u\":[", e->id);
 	any = false;
 	for (unsigned i = 0; i < rows; i++) {
-		if (catalogue_row(first + i)->pace != pace || e->value[i].present || !e->value[i].why)
+		if (!is_in(first + i, pace) || e->value[i].present || !e->value[i].why)
 			continue;
 		text_addf(out, "%s%u,", any ? "," : "", s->position[first + i]);
 		add_string(out, e->value[i].why);
 		any = true;
 	}
-	text_addf(out, "]},\"end\":%u,\"alone\":true%s}\n", e->id,
-		  pace == METRIC_SLOW ? ",\"slow\":true" : "");
+	text_addf(out, "]},\"end\":%u,\"alone\":true%s", e->id, pace == METRIC_SLOW ? ",\"slow\":true" : "");
+	if (pace == METRIC_SLOW && e->tells_rare && e->heard_ns[METRIC_RARE])
+		text_addf(out, ",\"rare\":%llu", (unsigned long long)e->heard_ns[METRIC_RARE]);
+	text_add(out, "}\n");
 }
 
 static void write_entities(const struct watch_state *s, struct text *out, bool parts)

@@ -47,6 +47,7 @@ struct watch_entity {
 	unsigned source;	 /* index into watch_state.source */
 	/* The last complete reading with rows of this pace; 0: none yet. FAST is the latest of both. */
 	uint64_t heard_ns[METRIC_PACE_COUNT];
+	bool tells_rare; /* false: RARE rows are read as often as SLOW ones, as older versions did */
 	struct watch_label label[WATCH_LABELS_MAX];
 	unsigned label_count;
 	char *why; /* why it gives no values; NULL: it does */

@@ -298,8 +298,8 @@ static void set_value(struct watch_state *s, struct watch_value *v, const json_t
 	v->present = true;
 }
 
-static enum status take_list(struct watch_state *s, struct watch_entity *e, const json_t *list, uint64_t t_ns,
-			     bool reasons, bool apply, struct error *err)
+static enum status take_list(struct watch_state *s, struct watch_entity *e, const json_t *list,
+			     const struct watch_reading *r, bool reasons, bool apply, struct error *err)
 {
 	if (!json_is_array(list) || json_array_size(list) % 2)
 		return WRONG(err, "the values of entity %u are not pairs", e->id);
@@ -324,7 +324,9 @@ static enum status take_list(struct watch_state *s, struct watch_entity *e, cons
 			continue;
 		v = &e->value[row - e->first];
 		if (!reasons) {
-			set_value(s, v, value, t_ns);
+			set_value(s, v, value,
+				  catalogue_row(row)->pace == METRIC_RARE && r->rare_ns ? r->rare_ns
+											: r->t_ns);
 			continue;
 		}
 		v->present = false;
@@ -337,8 +339,8 @@ static enum status take_list(struct watch_state *s, struct watch_entity *e, cons
 }
 
 /* {"3": [position, value, ..], ..} under "v" or "x". */
-static enum status take_map(struct watch_state *s, const json_t *j, const char *name, uint64_t t_ns,
-			    unsigned source, bool apply, struct error *err)
+static enum status take_map(struct watch_state *s, const json_t *j, const char *name,
+			    const struct watch_reading *r, bool apply, struct error *err)
 {
 	json_t *map = json_object_get(j, name), *list;
 	enum status st = STATUS_OK;
@@ -353,22 +355,22 @@ static enum status take_map(struct watch_state *s, const json_t *j, const char *
 
 		if (!key_id(key, &id) || !(e = known(s, id)))
 			return WRONG(err, "a value is for entity %.20s, which does not exist", key);
-		if (e->source != source)
+		if (e->source != r->source)
 			return WRONG(err, "entity %u belongs to another source", id);
-		if (t_ns < e->heard_ns[json_is_true(json_object_get(j, "slow")) ? METRIC_SLOW : METRIC_FAST])
+		if (r->t_ns < e->heard_ns[r->slow ? METRIC_SLOW : METRIC_FAST] ||
+		    (r->rare_ns && r->rare_ns < e->heard_ns[METRIC_RARE]))
 			return WRONG(err, "the time of entity %u goes back", id);
-		st = take_list(s, e, list, t_ns, *name == 'x', apply, err);
+		st = take_list(s, e, list, r, *name == 'x', apply, err);
 		if (st)
 			return st;
 	}
 	return STATUS_OK;
 }
 
-static void end_entities(struct watch_state *s, const json_t *j, uint64_t t_ns, unsigned source)
+static void end_entities(struct watch_state *s, const json_t *j, const struct watch_reading *r)
 {
 	const json_t *end = json_object_get(j, "end");
 	bool all = json_is_true(end), alone = json_is_true(json_object_get(j, "alone"));
-	bool slow = json_is_true(json_object_get(j, "slow"));
 	uint32_t id = 0;
 
 	if (!all && !id_of(end, &id))
@@ -376,43 +378,55 @@ static void end_entities(struct watch_state *s, const json_t *j, uint64_t t_ns, 
 	for (uint32_t i = 0; i < s->count; i++) {
 		struct watch_entity *e = known(s, i);
 
-		if (e && e->source == source && !e->doubtful && (all || i == id || (e->of == id && !alone)))
-			watch_end_entity(s, e, t_ns, slow);
+		if (e && e->source == r->source && !e->doubtful &&
+		    (all || i == id || (e->of == id && !alone)))
+			watch_end_entity(s, e, r);
 	}
 }
 
-/* {"t", "s", "v"?, "x"?, "end"?, "alone"?, "slow"?, "done"?}. */
+static enum status read_times(const json_t *j, struct watch_reading *r, struct error *err)
+{
+	const json_t *rare = json_object_get(j, "rare");
+
+	if (!watch_time_of(json_object_get(j, "t"), &r->t_ns))
+		return WRONG(err, "a reading has no time");
+	r->slow = json_is_true(json_object_get(j, "slow"));
+	if (rare && (!r->slow || !watch_time_of(rare, &r->rare_ns) || r->rare_ns > r->t_ns))
+		return WRONG(err, "the RARE rows of a reading have no possible time");
+	return STATUS_OK;
+}
+
+/* {"t", "s", "v"?, "x"?, "end"?, "alone"?, "slow"?, "rare"?, "done"?}. */
 static enum status take_reading(struct watch_state *s, const json_t *j, bool apply, struct error *err)
 {
 	const json_t *source = json_object_get(j, "s"), *end = json_object_get(j, "end");
 	bool done = json_is_true(json_object_get(j, "done"));
-	enum status st;
-	uint64_t t_ns;
+	struct watch_reading r = {0};
+	enum status st = read_times(j, &r, err);
 	uint32_t id;
-	unsigned from;
 
-	if (!watch_time_of(json_object_get(j, "t"), &t_ns))
-		return WRONG(err, "a reading has no time");
+	if (st)
+		return st;
 	if (!json_is_integer(source) || json_integer_value(source) < 0 ||
 	    json_integer_value(source) >= s->source_count)
 		return WRONG(err, "a reading has a source that the header does not name");
 	if (end && !json_is_true(end) && (!id_of(end, &id) || !known(s, id)))
 		return WRONG(err, "a reading ends for an entity that does not exist");
-	from = (unsigned)json_integer_value(source);
-	st = take_map(s, j, "v", t_ns, from, apply, err);
+	r.source = (unsigned)json_integer_value(source);
+	st = take_map(s, j, "v", &r, apply, err);
 	if (!st)
-		st = take_map(s, j, "x", t_ns, from, apply, err);
+		st = take_map(s, j, "x", &r, apply, err);
 	if (st || !apply)
 		return st;
-	end_entities(s, j, t_ns, from);
+	end_entities(s, j, &r);
 	if (done || json_is_true(end)) {
-		if (t_ns > s->source[from].heard_ns)
-			s->source[from].heard_ns = t_ns;
-		remove_doubtful(s, (int)from);
+		if (r.t_ns > s->source[r.source].heard_ns)
+			s->source[r.source].heard_ns = r.t_ns;
+		remove_doubtful(s, (int)r.source);
 		s->readings++;
 	}
-	if (t_ns > s->now_ns)
-		s->now_ns = t_ns;
+	if (r.t_ns > s->now_ns)
+		s->now_ns = r.t_ns;
 	return STATUS_OK;
 }
 

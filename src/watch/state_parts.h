@@ -13,8 +13,14 @@ bool watch_set_text(struct watch_state *s, char **place, const char *text);
 void watch_forget_values(struct watch_state *s, struct watch_entity *e);
 /* Removes an entity; its id is free. */
 void watch_free_entity(struct watch_state *s, struct watch_entity *e);
-/* Closes a reading: values that were not sent have not changed. */
-void watch_end_entity(struct watch_state *s, struct watch_entity *e, uint64_t t_ns, bool slow);
+/* A reading that a line gives. */
+struct watch_reading {
+	uint64_t t_ns, rare_ns; /* rare_ns: when the RARE rows were read; 0: they were not */
+	unsigned source;
+	bool slow; /* it includes the SLOW rows */
+};
+/* Closes a reading: values that were read and not sent have not changed. */
+void watch_end_entity(struct watch_state *s, struct watch_entity *e, const struct watch_reading *r);
 
 /* Checks the header of a stream, and makes the state that of its node. The second one takes a checked header.
  */

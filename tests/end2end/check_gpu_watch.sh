@@ -25,10 +25,24 @@ ok ".. and the metrics that no page has are named" sh -c '[ -s a/missing.txt ] &
 ok "nothing runs any more" sh -c '! pgrep -f "$PWD/a/" > /dev/null'
 ok "no model is left" [ ! -e a/model ]
 if [ "${CHECK_SCREENS:-no}" = yes ] && command -v tmux > /dev/null && command -v script > /dev/null; then
+	export FIRST_LIMIT=3000 # this machine is busy
 	ok "its screens are taken, and the first frame is timed" check c screens first
 	ok ".. of the machine" says 'H100' c/screen-machine.txt
 	ok ".. of a graph" sh -c '! cmp -s c/screen-machine.txt c/screen-graph.txt && [ -s c/screen-graph.ansi ]'
 	ok ".. twice" [ "$(grep -c '^[1-9][0-9]* [1-9]' c/first.txt)" = 2 ]
+fi
+if command -v script > /dev/null; then
+	printf '#!/bin/sh\nexec sleep 60\n' > blank && chmod +x blank
+	ok "a top that never paints fails" sh -c '! ASSAY=$PWD/blank FIRST_ROUNDS=1 "$1" i first > out 2> err' - "$root/tools/check-gpu-watch"
+	ok ".. and no time is invented" sh -c 'cp i/steps.txt out; grep -q "^first: no first paint within 3 s in 1 of 1 starts" out && ! grep -q " after " out'
+	printf '#!/bin/sh\nprintf "%%600s 300 W\\n" x\nexec sleep 60\n' > painted && chmod +x painted
+	ok "a first paint within the limit passes" sh -c 'ASSAY=$PWD/painted FIRST_ROUNDS=1 FIRST_LIMIT=3000 "$1" j first > out 2> err && grep -q "^first: first paint after .*, within 3000 ms" out' - \
+		"$root/tools/check-gpu-watch"
+	ok ".. and one above it fails" sh -c '! ASSAY=$PWD/painted FIRST_ROUNDS=1 FIRST_LIMIT=0.001 "$1" j first > out 2> err && grep -q "^first: first paint after .*, above 0.001 ms" out' - \
+		"$root/tools/check-gpu-watch"
+	printf '#!/bin/sh\nprintf "%%600s\\n" x\nexec sleep 60\n' > empty && chmod +x empty
+	ok "a top without values fails" sh -c '! ASSAY=$PWD/empty FIRST_ROUNDS=1 FIRST_LIMIT=3000 "$1" k first > out 2> err && grep -q "^first: no values of the first GPU within 3 s in 1 of 1" out' - \
+		"$root/tools/check-gpu-watch"
 fi
 if command -v python3 > /dev/null && [ -e "$(dirname "$assay")/../tests/nvml_proxy/libnvml_proxy.so" ]; then
 	mkdir peers

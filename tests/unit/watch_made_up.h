@@ -191,7 +191,7 @@ static inline void machine_reading(const struct machine_stream *m, struct text *
 				if (machine_source(m->scope[id]) != source)
 					continue;
 				for (; row < end; row++)
-					if ((catalogue_row(row)->pace == METRIC_SLOW) == slow) {
+					if ((catalogue_row(row)->pace != METRIC_FAST) == slow) {
 						if (!begun)
 							text_addf(out, "%s\"%u\":[", any ? "," : "", id);
 						text_addf(out, "%s%d,%.15g", begun ? "," : "", (int)row,

@@ -48,7 +48,8 @@ static void only_changes_are_written(void **unused)
 	out_release(&o);
 }
 
-static void a_kept_answer_holds(void **unused)
+/* RARE rows keep their value in the readings without them. */
+static void rare_rows_end_with_rare_readings(void **unused)
 {
 	struct watch_out o;
 	uint32_t e;
@@ -56,16 +57,16 @@ static void a_kept_answer_holds(void **unused)
 	(void)unused;
 	out_init(&o, -1);
 	e = out_entity(&o, METRIC_SCOPE_GPU, OUT_NONE, "pci_bus_id", "a", NULL);
-	out_set(&o, e, CATALOGUE_GPU_POWER, 69);
-	out_absent(&o, e, CATALOGUE_GPU_TEMPERATURE, "why");
-	out_end(&o, e, 5, false);
+	out_set(&o, e, CATALOGUE_GPU_PCIE_REPLAYS, 69);
+	out_absent(&o, e, CATALOGUE_GPU_NVLINK_CRC, "why");
+	out_end_rare(&o, e, 5);
+	assert_non_null(strstr(text_str(&o.text), ",69]"));
+	assert_non_null(strstr(text_str(&o.text), ",\"end\":0,\"slow\":true,\"rare\":5}\n"));
 	text_release(&o.text);
-	out_keep(&o, e, CATALOGUE_GPU_POWER);
-	out_keep(&o, e, CATALOGUE_GPU_TEMPERATURE);
-	out_end(&o, e, 6, false);
-	assert_string_equal(text_str(&o.text), "{\"t\":6,\"s\":0,\"end\":0}\n");
+	out_end(&o, e, 6, true);
+	assert_string_equal(text_str(&o.text), "{\"t\":6,\"s\":0,\"end\":0,\"slow\":true}\n");
 	text_release(&o.text);
-	out_end(&o, e, 7, false); /* not kept: the value is absent */
+	out_end_rare(&o, e, 7); /* not read: the value is absent */
 	assert_non_null(strstr(text_str(&o.text), ",null]"));
 	out_release(&o);
 }
@@ -74,7 +75,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_changes_are_written),
-		cmocka_unit_test(a_kept_answer_holds),
+		cmocka_unit_test(rare_rows_end_with_rare_readings),
 	};
 
 	return cmocka_run_group_tests_name("watch_out", tests, NULL, NULL);

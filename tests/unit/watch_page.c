@@ -236,6 +236,27 @@ static void test_page__slow_rows_stay_between_their_readings(void **state)
 	watch_state_release(&s);
 }
 
+/* RARE rows are read every thirty seconds and stay as long. */
+static void test_page__rare_rows_stay_between_their_readings(void **state)
+{
+	struct watch_state s = {0};
+	char *page;
+
+	(void)state;
+	bed_begin(&s);
+	bed_line(&s, "{\"t\":2,\"s\":0,\"v\":{\"3\":[%d,7]},\"end\":true,\"slow\":true,\"rare\":2}",
+		 CATALOGUE_GPU_PCIE_REPLAYS);
+	bed_line(&s, "{\"t\":89000000000,\"s\":0,\"end\":true,\"slow\":true}");
+	page = page_of(&s, PAGE_TEXT, PAGE_NAMES_ASSAY);
+	assert_non_null(strstr(page, "assay_gpu_pcie_replays_total{gpu=\"0\"} 7\n"));
+	free(page);
+	bed_line(&s, "{\"t\":91000000000,\"s\":0,\"end\":true,\"slow\":true}");
+	page = page_of(&s, PAGE_TEXT, PAGE_NAMES_ASSAY);
+	assert_null(strstr(page, "assay_gpu_pcie_replays_total"));
+	free(page);
+	watch_state_release(&s);
+}
+
 static void test_page__the_largest_processes_stay(void **state)
 {
 	struct watch_state s = {0};
@@ -442,6 +463,7 @@ int main(void)
 		cmocka_unit_test(test_page__a_silent_gpu_is_down_and_has_no_values),
 		cmocka_unit_test(test_page__a_gpu_that_never_answered_is_down),
 		cmocka_unit_test(test_page__slow_rows_stay_between_their_readings),
+		cmocka_unit_test(test_page__rare_rows_stay_between_their_readings),
 		cmocka_unit_test(test_page__the_largest_processes_stay),
 		cmocka_unit_test(test_page__all_instances_of_a_gpu_stay),
 		cmocka_unit_test(test_page__a_label_cannot_break_the_page),

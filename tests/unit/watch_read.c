@@ -228,6 +228,24 @@ static void test_a_suspended_gpu_is_not_touched(void **state)
 	bed_stop(&b);
 }
 
+/* RARE rows are read in each sixth SLOW reading: every 0.6 s here. */
+static void test_rare_rows_are_read_seldom(void **state)
+{
+	uint64_t first_ns;
+	struct bed b;
+
+	machine_make(*state);
+	bed_start(&b, *state, 0.05);
+	BED_WAIT(&b, bed_gpu(&b, 0) && bed_gpu(&b, 0)->heard_ns[METRIC_RARE]);
+	assert_true(bed_gpu(&b, 0)->tells_rare);
+	assert_true(bed_value(bed_gpu(&b, 0), CATALOGUE_GPU_PCIE_REPLAYS) >= 0);
+	first_ns = bed_gpu(&b, 0)->heard_ns[METRIC_RARE];
+	BED_WAIT(&b, bed_gpu(&b, 0)->heard_ns[METRIC_RARE] > first_ns);
+	assert_true(bed_gpu(&b, 0)->heard_ns[METRIC_RARE] - first_ns > 400000000);
+	assert_true(bed_value(bed_gpu(&b, 0), CATALOGUE_GPU_PCIE_REPLAYS) >= 0);
+	bed_stop(&b);
+}
+
 static void test_xids_without_a_kernel_log(void **state)
 {
 	const struct watch_entity *e;
@@ -357,6 +375,7 @@ int main(int argc, char **argv)
 		scratch_test(test_as_many_instances_as_a_gpu_can_have),
 		scratch_test(test_gpus_that_only_nvml_lists),
 		scratch_test(test_a_suspended_gpu_is_not_touched),
+		scratch_test(test_rare_rows_are_read_seldom),
 		scratch_test(test_xids_without_a_kernel_log),
 		scratch_test(test_xids_of_a_log_that_has_turned_over),
 		scratch_test(test_readings_that_are_refused),

@@ -155,6 +155,61 @@ static void test_slow_rows_have_their_own_pace(void **unused)
 	watch_state_release(&s);
 }
 
+#define RARE_REPLAYS(s, t, count)                                                                            \
+	bed_line(s, "{\"t\":%d000000000,\"s\":0,\"slow\":true,\"rare\":%d000000000,\"v\":{\"3\":[%u,%d]},"      \
+		    "\"end\":3}",                                                                            \
+		 t, t, CATALOGUE_GPU_PCIE_REPLAYS, count)
+
+/* A rate is over the time between two readings of its own pace, and holds until the next one. */
+static void test_rare_rows_have_their_own_pace(void **unused)
+{
+	struct watch_state s = {0}, other = {0};
+	struct text copy = {0};
+	double rate = -1;
+
+	(void)unused;
+	bed_begin(&s);
+	RARE_REPLAYS(&s, 5, 100);
+	for (int t = 10; t < 35; t += 5)
+		bed_line(&s, "{\"t\":%d000000000,\"s\":0,\"slow\":true,\"end\":3}", t);
+	assert_false(watch_rate(&rate, &s.entity[3], CATALOGUE_GPU_PCIE_REPLAYS));
+	RARE_REPLAYS(&s, 35, 400);
+	for (int t = 40; t < 65; t += 5) {
+		assert_true(watch_rate(&rate, &s.entity[3], CATALOGUE_GPU_PCIE_REPLAYS) && fabs(rate - 10) < 1e-9);
+		bed_line(&s, "{\"t\":%d000000000,\"s\":0,\"slow\":true,\"end\":3}", t);
+		bed_values(&s, t + 1, 3, "[%u,5]", CATALOGUE_GPU_POWER);
+	}
+	/* a copy has the time of the value too */
+	watch_state_write(&s, &copy);
+	bed_lines(&other, text_str(&copy));
+	RARE_REPLAYS(&other, 65, 700);
+	assert_true(watch_rate(&rate, &other.entity[3], CATALOGUE_GPU_PCIE_REPLAYS) && fabs(rate - 10) < 1e-9);
+	bed_lines(&s, text_str(&copy));
+	assert_true(watch_rate(&rate, &s.entity[3], CATALOGUE_GPU_PCIE_REPLAYS) && fabs(rate - 10) < 1e-9);
+	bed_line(&s, "{\"t\":65000000000,\"s\":0,\"slow\":true,\"rare\":65000000000,\"end\":3}");
+	assert_true(watch_rate(&rate, &s.entity[3], CATALOGUE_GPU_PCIE_REPLAYS) && rate == 0);
+	text_release(&copy);
+	watch_state_release(&s);
+	watch_state_release(&other);
+}
+
+/* A node of an older version reads these rows with the SLOW ones. */
+static void test_rare_rows_of_an_older_node(void **unused)
+{
+	struct watch_state s = {0};
+	double rate = -1;
+
+	(void)unused;
+	bed_begin(&s);
+	for (int t = 5; t < 15; t += 5)
+		bed_line(&s, "{\"t\":%d000000000,\"s\":0,\"slow\":true,\"v\":{\"3\":[%u,%d]},\"end\":3}", t,
+			 CATALOGUE_GPU_PCIE_REPLAYS, 10 * t);
+	assert_true(watch_rate(&rate, &s.entity[3], CATALOGUE_GPU_PCIE_REPLAYS) && rate == 10);
+	bed_line(&s, "{\"t\":15000000000,\"s\":0,\"slow\":true,\"end\":3}");
+	assert_true(watch_rate(&rate, &s.entity[3], CATALOGUE_GPU_PCIE_REPLAYS) && rate == 0);
+	watch_state_release(&s);
+}
+
 static void test_ages(void **unused)
 {
 	struct watch_state s = {0};
@@ -330,6 +385,9 @@ static void test_hostile_lines(void **unused)
 		"{\"t\":-5,\"s\":0}",
 		"{\"t\":1.5,\"s\":0}",
 		"{\"t\":5,\"s\":5}",
+		"{\"t\":2000000000,\"s\":0,\"rare\":2000000000,\"end\":3}",
+		"{\"t\":2000000000,\"s\":0,\"slow\":true,\"rare\":2000000001,\"end\":3}",
+		"{\"t\":2000000000,\"s\":0,\"slow\":true,\"rare\":true,\"end\":3}",
 		"{\"t\":5,\"s\":0,\"v\":[]}",
 		"{\"t\":2000000000,\"s\":0,\"v\":{\"77\":[0,1]}}",
 		"{\"t\":2000000000,\"s\":0,\"v\":{\"-3\":[0,1]}}",
@@ -513,6 +571,8 @@ int main(void)
 		cmocka_unit_test(test_values_and_absence),
 		cmocka_unit_test(test_rates),
 		cmocka_unit_test(test_slow_rows_have_their_own_pace),
+		cmocka_unit_test(test_rare_rows_have_their_own_pace),
+		cmocka_unit_test(test_rare_rows_of_an_older_node),
 		cmocka_unit_test(test_ages),
 		cmocka_unit_test(test_a_source_begins_again),
 		cmocka_unit_test(test_the_node_restarts),

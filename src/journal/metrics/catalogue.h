@@ -43,8 +43,10 @@ enum { METRIC_GPU_INSTANCES_MOST = 7 };
 enum metric_scope { METRIC_SCOPES(X) METRIC_SCOPE_COUNT };
 #undef X
 
-/* FAST rows are read each interval, SLOW rows every five seconds unless asked for. */
-enum metric_pace { METRIC_FAST, METRIC_SLOW, METRIC_PACE_COUNT };
+/* FAST rows are read each interval, SLOW rows every five seconds unless asked for. RARE rows are read in each
+ * sixth SLOW reading, because their calls keep a CPU busy for milliseconds on a real driver. */
+enum metric_pace { METRIC_FAST, METRIC_SLOW, METRIC_RARE, METRIC_PACE_COUNT };
+enum { METRIC_RARE_SLOW = 6 }; /* SLOW readings per RARE reading */
 
 /* dcgm-exporter's metric: name, its value divided by ours, its type, whether it exports it by default. */
 struct dcgm_metric {
@@ -93,7 +95,7 @@ struct dcgm_metric {
 	X(GPU_POWER_LIMIT, "assay_gpu_power_limit_watts", NULL, GAUGE, "watts", GPU, SLOW, 0.1, DCGM_NONE, "nvmlDeviceGetEnforcedPowerLimit", "Power limit that holds now") \
 	X(GPU_ENERGY, "assay_gpu_energy_joules_total", NULL, COUNTER, "joules", GPU, SLOW, 0.1, DCGM("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 1000, COUNTER, true), "nvmlDeviceGetTotalEnergyConsumption", "Energy since the driver was loaded") \
 	X(GPU_SM_CLOCK, "assay_gpu_sm_clock_hertz", NULL, GAUGE, "hertz", GPU, FAST, 1e6, DCGM("DCGM_FI_DEV_SM_CLOCK", 1e-06, GAUGE, true), "nvmlDeviceGetClockInfo", "SM clock") \
-	X(GPU_SM_CLOCK_MAX, "assay_gpu_sm_clock_max_hertz", NULL, GAUGE, "hertz", GPU, SLOW, 1e6, DCGM_NONE, "nvmlDeviceGetMaxClockInfo", "Highest SM clock") \
+	X(GPU_SM_CLOCK_MAX, "assay_gpu_sm_clock_max_hertz", NULL, GAUGE, "hertz", GPU, RARE, 1e6, DCGM_NONE, "nvmlDeviceGetMaxClockInfo", "Highest SM clock") \
 	X(GPU_MEMORY_CLOCK, "assay_gpu_memory_clock_hertz", NULL, GAUGE, "hertz", GPU, FAST, 1e6, DCGM("DCGM_FI_DEV_MEM_CLOCK", 1e-06, GAUGE, true), "nvmlDeviceGetClockInfo", "Memory clock") \
 	X(GPU_HELD_IDLE, "assay_gpu_clock_held", "reason=\"idle\"", GAUGE, "bool", GPU, FAST, 0, DCGM_NONE, "nvmlDeviceGetCurrentClocksEventReasons", "1 while this reason holds the clock below its maximum") \
 	X(GPU_HELD_SETTING, "assay_gpu_clock_held", "reason=\"setting\"", GAUGE, "bool", GPU, FAST, 0, DCGM_NONE, "nvmlDeviceGetCurrentClocksEventReasons", "1 while this reason holds the clock below its maximum") \
@@ -122,10 +124,10 @@ struct dcgm_metric {
 	X(GPU_XID_LAST, "assay_gpu_xid_last", NULL, GAUGE, "number", GPU, FAST, 0, DCGM("DCGM_FI_DEV_XID_ERRORS", 1, GAUGE, true), "NVML events", "Number of the last Xid error; absent until one arrives") \
 	X(GPU_PCIE_GENERATION, "assay_gpu_pcie_generation", NULL, GAUGE, "number", GPU, SLOW, 0, DCGM_NONE, "nvmlDeviceGetCurrPcieLinkGeneration", "PCIe generation in use") \
 	X(GPU_PCIE_WIDTH, "assay_gpu_pcie_width", NULL, GAUGE, "lanes", GPU, SLOW, 0, DCGM_NONE, "nvmlDeviceGetCurrPcieLinkWidth", "PCIe lanes in use") \
-	X(GPU_PCIE_REPLAYS, "assay_gpu_pcie_replays_total", NULL, COUNTER, "replays", GPU, SLOW, 0, DCGM("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", 1, COUNTER, true), "nvmlDeviceGetPcieReplayCounter", "PCIe packets sent again") \
-	X(GPU_NVLINK_CRC, "assay_gpu_nvlink_errors_total", "error=\"crc\"", COUNTER, "errors", GPU, SLOW, 0, DCGM_NONE, "NVML fields 161 to 163", "Errors of all NVLinks of the GPU") \
-	X(GPU_NVLINK_REPLAY, "assay_gpu_nvlink_errors_total", "error=\"replay\"", COUNTER, "errors", GPU, SLOW, 0, DCGM_NONE, "NVML fields 161 to 163", "Errors of all NVLinks of the GPU") \
-	X(GPU_NVLINK_RECOVERY, "assay_gpu_nvlink_errors_total", "error=\"recovery\"", COUNTER, "errors", GPU, SLOW, 0, DCGM_NONE, "NVML fields 161 to 163", "Errors of all NVLinks of the GPU") \
+	X(GPU_PCIE_REPLAYS, "assay_gpu_pcie_replays_total", NULL, COUNTER, "replays", GPU, RARE, 0, DCGM("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", 1, COUNTER, true), "nvmlDeviceGetPcieReplayCounter", "PCIe packets sent again") \
+	X(GPU_NVLINK_CRC, "assay_gpu_nvlink_errors_total", "error=\"crc\"", COUNTER, "errors", GPU, RARE, 0, DCGM_NONE, "NVML fields 161 to 163", "Errors of all NVLinks of the GPU") \
+	X(GPU_NVLINK_REPLAY, "assay_gpu_nvlink_errors_total", "error=\"replay\"", COUNTER, "errors", GPU, RARE, 0, DCGM_NONE, "NVML fields 161 to 163", "Errors of all NVLinks of the GPU") \
+	X(GPU_NVLINK_RECOVERY, "assay_gpu_nvlink_errors_total", "error=\"recovery\"", COUNTER, "errors", GPU, RARE, 0, DCGM_NONE, "NVML fields 161 to 163", "Errors of all NVLinks of the GPU") \
 	X(XID_COUNT, "assay_gpu_xid_errors_total", NULL, COUNTER, "errors", XID, FAST, 0, DCGM_NONE, "NVML events, kernel log", "Xid errors of this number; the label since says from when they are counted") \
 	X(NVLINK_UP, "assay_nvlink_up", NULL, GAUGE, "bool", NVLINK, SLOW, 0, DCGM_NONE, "nvmlDeviceGetNvLinkState", "1 while the link is active") \
 	X(NVLINK_TX, "assay_nvlink_transmit_bytes_total", NULL, COUNTER, "bytes", NVLINK, SLOW, 0, DCGM_NONE, "NVML field 138", "Payload sent on this link") \

@@ -22,7 +22,10 @@ struct page {
 
 double page_age_limit(double interval, enum metric_pace pace)
 {
-	return fmax(3 * (pace == METRIC_SLOW ? fmax(interval, SLOW_S) : interval), AGE_LEAST_S);
+	double slow = fmax(interval, SLOW_S);
+	const double every[] = {interval, slow, METRIC_RARE_SLOW * slow};
+
+	return fmax(3 * every[pace], AGE_LEAST_S);
 }
 
 const char *page_content_type(enum page_format format)

@@ -194,6 +194,7 @@ static void read_gpu(struct gpu_reader *r, struct gpu *g, bool slow)
 	}
 	if (!ret) {
 		g->gone = NVML_SUCCESS;
+		g->rare = slow && !g->until_rare;
 		set_found(r, g);
 		gpu_read_values(r, g, slow);
 		gpu_read_gpm(r, g);
@@ -202,7 +203,7 @@ static void read_gpu(struct gpu_reader *r, struct gpu *g, bool slow)
 		gpu_read_instances(r, g, slow);
 		gpu_read_processes(r, g);
 		if (slow)
-			g->until_rare = g->until_rare ? g->until_rare - 1 : GPU_RARE - 1;
+			g->until_rare = g->rare ? METRIC_RARE_SLOW - 1 : g->until_rare - 1;
 		ret = g->gone;
 	}
 	if (ret)
@@ -213,7 +214,10 @@ static void read_gpu(struct gpu_reader *r, struct gpu *g, bool slow)
 	if (!g->lost)
 		out_set(&r->out, g->e, CATALOGUE_GPU_INFO, 1);
 	out_set(&r->out, g->e, CATALOGUE_GPU_UP, !g->lost);
-	out_end(&r->out, g->e, now_ns, slow);
+	if (g->rare && !g->lost)
+		out_end_rare(&r->out, g->e, now_ns);
+	else
+		out_end(&r->out, g->e, now_ns, slow);
 }
 
 /* One round. False: the reader of the output is gone. */

@@ -44,7 +44,8 @@ struct gpu {
 	bool heard;		     /* it has answered once */
 	uint64_t retry_ns;	     /* when a lost GPU is tried again */
 	bool never[CATALOGUE_COUNT]; /* this device or driver does not have it */
-	unsigned until_rare; /* SLOW readings until the next one that asks costly calls, 0: this one */
+	unsigned until_rare; /* SLOW readings until the next one with the RARE rows, 0: none before it */
+	bool rare;	     /* the present reading includes the RARE rows */
 	nvmlReturn_t gone;   /* a call's answer that says that the GPU is lost; 0: none */
 	struct gpu_gpm gpm;
 	/* Seconds in which each reason was seen, and when they were last looked at. */
@@ -113,13 +114,6 @@ void gpu_read_gpm(struct gpu_reader *r, struct gpu *g);
 /* The same of an instance under MIG: shares of its own hardware units. */
 void gpu_read_instance_gpm(struct gpu_reader *r, struct gpu *g, struct gpu_instance *in);
 void gpu_close_gpm(const struct nvml *n, struct gpu_gpm *gpm);
-/* Those SLOW rows change seldom, but their calls keep a CPU busy for milliseconds on a real driver. They are
- * read in each sixth SLOW reading, and keep their value in the others. */
-enum { GPU_RARE = 6 };
-static inline bool gpu_is_rare(const struct gpu *g)
-{
-	return !g->until_rare;
-}
 void gpu_read_links(struct gpu_reader *r, struct gpu *g);
 void gpu_read_processes(struct gpu_reader *r, struct gpu *g);
 void gpu_read_instances(struct gpu_reader *r, struct gpu *g, bool slow);

@@ -47,7 +47,7 @@ static void find_instances(struct gpu_reader *r, struct gpu *g)
 
 	for (unsigned i = 0; i < g->instances; i++)
 		g->instance[i].seen = false;
-	if (!g->mig && !gpu_is_rare(g))
+	if (!g->mig && !g->rare)
 		return; /* a mode is changed by an administrator while nothing uses the GPU */
 	if (r->nvml.mig_mode && (r->nvml.mig_mode(g->device, &mode, &pending) || mode > 1))
 		mode = g->mig; /* it did not tell */

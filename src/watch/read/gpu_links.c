@@ -75,7 +75,7 @@ void gpu_read_links(struct gpu_reader *r, struct gpu *g)
 {
 	nvmlFieldValue_t value[NVML_LINKS_MAX * FIELDS_MAX];
 	nvmlReturn_t ret = NVML_ERROR_FUNCTION_NOT_FOUND;
-	const unsigned fields = gpu_is_rare(g) ? FIELDS_MAX : ERRORS; /* for each link */
+	const unsigned fields = g->rare ? FIELDS_MAX : ERRORS; /* for each link */
 
 	if (g->gone)
 		return;
@@ -109,6 +109,4 @@ void gpu_read_links(struct gpu_reader *r, struct gpu *g)
 	}
 	if (fields > ERRORS)
 		take_errors(r, g, value);
-	for (size_t i = 0; fields == ERRORS && i < sizeof(error_row) / sizeof(error_row[0]); i++)
-		out_keep(&r->out, g->e, error_row[i]);
 }

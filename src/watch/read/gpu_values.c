@@ -239,17 +239,6 @@ static void take_energy(struct gpu_reader *r, struct gpu *g)
 	gpu_take(r, g, CATALOGUE_GPU_ENERGY, ret, 1e-3 * (double)mj);
 }
 
-static void read_rare(struct gpu_reader *r, struct gpu *g)
-{
-	if (gpu_is_rare(g)) {
-		take_clock(r, g, CATALOGUE_GPU_SM_CLOCK_MAX, r->nvml.clock_max, NVML_CLOCK_SM);
-		take_number(r, g, CATALOGUE_GPU_PCIE_REPLAYS, r->nvml.pcie_replays, 1);
-		return;
-	}
-	out_keep(&r->out, g->e, CATALOGUE_GPU_SM_CLOCK_MAX);
-	out_keep(&r->out, g->e, CATALOGUE_GPU_PCIE_REPLAYS);
-}
-
 static void read_slow(struct gpu_reader *r, struct gpu *g)
 {
 	take_energy(r, g);
@@ -260,7 +249,10 @@ static void read_slow(struct gpu_reader *r, struct gpu *g)
 	take_number(r, g, CATALOGUE_GPU_POWER_LIMIT, r->nvml.power_limit, 1e-3);
 	take_number(r, g, CATALOGUE_GPU_PCIE_GENERATION, r->nvml.pcie_gen, 1);
 	take_number(r, g, CATALOGUE_GPU_PCIE_WIDTH, r->nvml.pcie_width, 1);
-	read_rare(r, g);
+	if (!g->rare)
+		return;
+	take_clock(r, g, CATALOGUE_GPU_SM_CLOCK_MAX, r->nvml.clock_max, NVML_CLOCK_SM);
+	take_number(r, g, CATALOGUE_GPU_PCIE_REPLAYS, r->nvml.pcie_replays, 1);
 }
 
 void gpu_read_values(struct gpu_reader *r, struct gpu *g, bool slow)

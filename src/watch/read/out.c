@@ -205,16 +205,8 @@ void out_absent(struct watch_out *o, uint32_t e, enum catalogue row, const char 
 	v->why = why;
 }
 
-void out_keep(struct watch_out *o, uint32_t e, enum catalogue row)
-{
-	struct out_entity *entity = at(o, e);
-
-	if (entity)
-		value_at(entity, row)->touched = true;
-}
-
-/* Values that were not read in this reading are absent now. */
-static void close_values(struct out_entity *entity, bool slow)
+/* Values that were not read in this reading are absent now. pace: the slowest rows that were read. */
+static void close_values(struct out_entity *entity, enum metric_pace pace)
 {
 	enum catalogue first = entity->first;
 	unsigned rows = entity->rows;
@@ -222,7 +214,7 @@ static void close_values(struct out_entity *entity, bool slow)
 	for (unsigned i = 0; i < rows; i++) {
 		struct out_value *v = &entity->value[i];
 
-		if (catalogue_row(first + i)->pace == METRIC_SLOW && !slow)
+		if (catalogue_row(first + i)->pace > pace)
 			continue;
 		if (v->present && !v->touched) {
 			v->present = false;
@@ -281,11 +273,11 @@ static void add_map(struct watch_out *o, uint32_t e, const char *name, bool reas
 	}
 }
 
-void out_end(struct watch_out *o, uint32_t e, uint64_t t_ns, bool slow)
+static void end_reading(struct watch_out *o, uint32_t e, uint64_t t_ns, enum metric_pace pace)
 {
 	for (uint32_t i = 0; i < o->count; i++)
 		if (is_part(o, i, e))
-			close_values(&o->entity[i], slow);
+			close_values(&o->entity[i], pace);
 	text_addf(&o->text, "{\"t\":%llu,\"s\":0", (unsigned long long)t_ns);
 	add_map(o, e, "v", false);
 	add_map(o, e, "x", true);
@@ -300,7 +292,21 @@ void out_end(struct watch_out *o, uint32_t e, uint64_t t_ns, bool slow)
 		text_add(&o->text, ",\"end\":true");
 	else
 		text_addf(&o->text, ",\"end\":%u", e);
-	text_add(&o->text, slow ? ",\"slow\":true}\n" : "}\n");
+	if (pace >= METRIC_SLOW)
+		text_add(&o->text, ",\"slow\":true");
+	if (pace == METRIC_RARE)
+		text_addf(&o->text, ",\"rare\":%llu", (unsigned long long)t_ns);
+	text_add(&o->text, "}\n");
+}
+
+void out_end(struct watch_out *o, uint32_t e, uint64_t t_ns, bool slow)
+{
+	end_reading(o, e, t_ns, slow ? METRIC_SLOW : METRIC_FAST);
+}
+
+void out_end_rare(struct watch_out *o, uint32_t e, uint64_t t_ns)
+{
+	end_reading(o, e, t_ns, METRIC_RARE);
 }
 
 void out_done(struct watch_out *o, uint64_t t_ns)

@@ -48,11 +48,11 @@ void out_why(struct watch_out *o, uint32_t e, const char *why);
 void out_set(struct watch_out *o, uint32_t e, enum catalogue row, double value);
 /* why: a static text, or NULL. */
 void out_absent(struct watch_out *o, uint32_t e, enum catalogue row, const char *why);
-/* The last answer for the row holds for this reading too. */
-void out_keep(struct watch_out *o, uint32_t e, enum catalogue row);
 /* Ends the reading of an entity and its parts. OUT_NONE: of all entities, and the round of the source. slow:
  * the SLOW rows were read too. */
 void out_end(struct watch_out *o, uint32_t e, uint64_t t_ns, bool slow);
+/* Ends a reading with all rows, also the RARE ones. */
+void out_end_rare(struct watch_out *o, uint32_t e, uint64_t t_ns);
 /* Ends a round of the source. */
 void out_done(struct watch_out *o, uint64_t t_ns);
 /* Writes everything. False: the reader is gone. */
