@@ -71,34 +71,51 @@ if mpirun --version 2> /dev/null | grep -q 'Open MPI\|OpenRTE'; then
 	done
 	ok "faults are planted" env KINDS=lost STAGE=0 CHECK_TRIALS=1 "$root/tools/check-gpu-training" faulty faults
 	ok ".. and named" grep -q '^# lost  *1  *1  *1 ' faulty/steps.txt
-	# In place of NVIDIA's: it runs the program, and writes one log for all processes, as NVIDIA's does. The log says FOUND. NONE: it has no summary.
+	# In place of NVIDIA's: it runs the program, and writes one log for all processes, as NVIDIA's does. It writes a report for each word of FOUND. HIDDEN:
+	# so many more are in its summary alone. NONE: it has no summary. LEFT: it starts another process, in a session of its own, which ends last.
+	# SLOW: it never ends.
 	mkdir tools
 	cat > tools/compute-sanitizer <<- 'SANITIZER'
 		#!/bin/sh
+		limit=100
 		while [ "$#" -gt 0 ]; do
 			case $1 in
 			--tool) tool=$2 && shift 2 ;;
 			--log-file) log=$2 && shift 2 ;;
+			--print-limit) limit=$2 && shift 2 ;;
 			--*) shift 2 ;;
 			*) break ;;
 			esac
 		done
 		{
 			echo "========= COMPUTE-SANITIZER"
-			[ -z "$FOUND" ] || printf '========= Error: Race reported between Write access at %s(int*)+0x40\n=========     and Read access at %s(int*)+0x80 [16 hazards]\n' "$FOUND" "$FOUND"
+			all=0 shown=0
+			for kernel in ${FOUND:-}; do
+				all=$((all + 1))
+				[ "$limit" = 0 ] || [ $all -le "$limit" ] || continue
+				shown=$((shown + 1))
+				case $tool in
+				memcheck) printf '========= Invalid __global__ write of size 4 bytes\n=========     at %s(int*)+0x40\n=========     by thread (0,0,0) in block (0,0,0)\n' "$kernel" ;;
+				racecheck) printf '========= Error: Race reported between Write access at %s(int*)+0x40\n=========     and Read access at %s(int*)+0x80 [16 hazards]\n' "$kernel" "$kernel" ;;
+				esac
+				echo "========= "
+			done
+			all=$((all + ${HIDDEN:-0}))
 			case ${NONE:+none}$tool in
-			memcheck) echo "========= ERROR SUMMARY: $([ -z "$FOUND" ] && echo 0 errors || echo 1 error)" ;;
-			racecheck) echo "========= RACECHECK SUMMARY: $([ -z "$FOUND" ] && echo '0 hazards displayed (0 errors, 0 warnings)' || echo '1 hazard displayed (1 error, 0 warnings)')" ;;
+			memcheck) echo "========= ERROR SUMMARY: $all errors" && { [ $all = $shown ] || echo "========= ERROR SUMMARY: $((all - shown)) errors were not printed. Use --print-limit option to adjust the number of printed errors"; } ;;
+			racecheck) echo "========= RACECHECK SUMMARY: $shown hazards displayed ($((all - all / 2)) errors, $((all / 2)) warnings)" ;;
 			esac
 		} > "$(echo "$log" | sed "s/%p/$$/")"
+		[ -z "${LEFT:-}" ] || { setsid sh -c 'echo $$ > "$LEFT" && exec sleep 300' & }
+		[ -z "${SLOW:-}" ] || exec sleep 300
 		exec "$@"
 	SANITIZER
 	chmod +x tools/compute-sanitizer
-	under() { # FOLDER FOUND [NONE]
-		PATH="$PWD/tools:$PATH" FOUND=$2 NONE=${3:-} "$root/tools/check-gpu-training" "$1" sanitizer > said 2>&1
+	under() { # FOLDER [FOUND [NONE [HIDDEN]]]
+		PATH="$PWD/tools:$PATH" FOUND=${2:-} NONE=${3:-} HIDDEN=${4:-0} "$root/tools/check-gpu-training" "$1" sanitizer > said 2>&1
 	}
 	export SANITIZER_RUNS=zero3
-	ok "ranks run under compute-sanitizer" under clean ''
+	ok "ranks run under compute-sanitizer" under clean
 	for run in memcheck-zero3 racecheck-zero3; do
 		ok ".. and $run has no report" grep -qx "sanitizer-$run: 1 log with a summary, 0 reports" clean/steps.txt
 		ok ".. of a run with a rate" grep -qE "^sanitizer-$run	[0-9.e+]+	" clean/table.tsv
@@ -109,10 +126,42 @@ if mpirun --version 2> /dev/null | grep -q 'Open MPI\|OpenRTE'; then
 	for kernel in ncclDevKernel_AllReduce cudnn_sdpa; do
 		ok "a library's kernel is said" eval "under $kernel $kernel && grep -qx 'sanitizer-racecheck-lora: 1 log with a summary, 1 reports in $kernel (2)' $kernel/steps.txt"
 	done
+	# the tool shows 100 reports unless it is told otherwise
+	many=$(for _ in $(seq 120); do printf 'cudnn_sdpa '; done)
+	ok "all reports are shown" eval 'under many "$many" && grep -qx "sanitizer-racecheck-lora: 1 log with a summary, 120 reports in cudnn_sdpa (240)" many/steps.txt'
+	ok ".. so one that is not a library's fails" eval '! under last "$many train_rows" && grep -q "121 reports in cudnn_sdpa (240), train_rows (2)$" last/steps.txt'
+	ok "a report without a kernel fails" eval '! under hidden cudnn_sdpa "" 3'
+	ok ".. by numbers" grep -qx 'sanitizer-racecheck-lora: the summary counts 4 reports, and the log shows the kernels of 1' hidden/steps.txt
 	ok "a log without a summary fails" eval '! under half "" yes && grep -q "^sanitizer-racecheck-lora: 0 log with a summary" half/steps.txt'
+	export SANITIZER_TOOLS=memcheck
+	ok "memcheck forgives no library" eval '! under nvjet nvjet_hsh && grep -qx "sanitizer-memcheck-lora: 1 log with a summary, 1 reports in nvjet_hsh (1)" nvjet/steps.txt'
+	# All processes of a run end with it, also one that left its group.
+	gone() { [ -s "$1" ] && ! grep -q '^State:.*[^Z] (' "/proc/$(cat "$1")/status" 2> /dev/null; } # a process that nobody waited for may be left
+	ok "a run's limit ends its processes" eval '! LEFT="$PWD/left.1" SLOW=yes SANITIZER_LIMIT=2 under limited && gone left.1'
+	ok ".. and is said" grep -q '^sanitizer-memcheck-lora: exit code 124' limited/steps.txt
+	ok "a process that outlives its run fails" eval '! LEFT="$PWD/left.2" under outlived && gone left.2'
+	ok ".. by name" grep -qx 'sanitizer-memcheck-lora: 1 of its processes did not end by themselves' outlived/steps.txt
+	PATH="$PWD/tools:$PATH" LEFT=$PWD/left.3 SLOW=yes setsid "$root/tools/check-gpu-training" stopped sanitizer > said 2>&1 &
+	check=$!
+	for _ in $(seq 600); do [ ! -s left.3 ] || break; sleep 0.1; done
+	kill -s TERM $check # alone
+	wait $check
+	ok "a time limit of the check ends them too" [ $? = 143 ]
+	ok ".. all" gone left.3
 	for stage in 0 1 2 3; do ok "zero_stage: $stage is compared" grep -q "zero-one beside zero-$stage: losses of 4 steps within" two/steps.txt; done
 fi
-# Its runs have a process group of their own only if they are detached from the check's.
+# A script of faults that skips itself
+mkdir -p other/tools other/tests/mpi
+cp "$root/tools/check-gpu-training" other/tools
+faults() { # LINE: what the script says
+	printf '#!/bin/sh\necho "%s"\n' "$1" > other/tests/mpi/train_faults.sh
+	chmod +x other/tests/mpi/train_faults.sh
+	rm -rf planted
+	other/tools/check-gpu-training planted faults > said 2>&1
+}
+ok "faults that are held pass" faults 1..4
+ok "faults that are skipped fail" eval '! faults "1..0 # SKIP no ranks"'
+ok ".. which is said" sh -c 'grep -qx "1..0 # SKIP no ranks" planted/steps.txt && grep -q "^faults: not held" planted/steps.txt'
 cat > assay-slow <<- 'SLOW'
 	#!/bin/sh
 	case $1 in make-model) exec "$REAL" "$@" ;; esac

@@ -101,7 +101,7 @@ trial() {
 		export FAKE_NCCL=stall=$step
 		run "" short.yaml
 		unset FAKE_NCCL
-		words="error: all ranks have been in collective [0-9]* (.*, on the communication stream) for .*: no rank is behind, so a link or NCCL hangs"
+		words="error: all ranks have been in collective [0-9]* (.*, on the communication stream) for .*: no rank is behind by the records, so a link, NCCL or a kernel that occupies a whole GPU hangs"
 		most=
 		;;
 	other)

@@ -163,6 +163,29 @@ static void test_flight__the_supervisor_notes_when_the_device_got_there(void **s
 	team_flight_note(NULL, asked);
 }
 
+static void test_flight__a_device_may_be_far_behind_its_host(void **state)
+{
+	struct bed *b = *state;
+	struct team_flight_state f;
+	const uint64_t asked = now() + 1000000000u;
+
+	team_flight_by_device(b->written, true);
+	for (int i = 0; i < 3 * TEAM_FLIGHT_ENTRIES; i++)
+		ask(b, TEAM_FLIGHT_OF_ALL, TEAM_FLIGHT_ALL_REDUCE, 64, 0);
+	device_is_at(b, 10, 9); /* their entries belong to later numbers */
+	team_flight_note(b->read, asked + 10000000000u);
+	assert_true(team_flight_read(&f, b->read, TEAM_FLIGHT_OF_ALL, asked + 15000000000u));
+	assert_true(f.begun == 10 && f.ended == 9 && f.at.kind == TEAM_FLIGHT_NONE);
+	assert_float_equal(f.since_s, 5, 1e-6);
+	team_flight_note(b->read, asked + 12000000000u); /* nothing has changed */
+	assert_true(team_flight_read(&f, b->read, TEAM_FLIGHT_OF_ALL, asked + 15000000000u));
+	assert_float_equal(f.since_s, 5, 1e-6);
+	device_is_at(b, 10, 10);
+	team_flight_note(b->read, asked + 13000000000u);
+	assert_true(team_flight_read(&f, b->read, TEAM_FLIGHT_OF_ALL, asked + 15000000000u));
+	assert_float_equal(f.since_s, 2, 1e-6);
+}
+
 static void test_flight__the_rank_whose_device_is_behind_is_named(void **state)
 {
 	struct team_flight_state f[3];
@@ -314,6 +337,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_flight__the_device_says_what_it_reached, make, destroy),
 		cmocka_unit_test_setup_teardown(test_flight__the_supervisor_notes_when_the_device_got_there,
 						make, destroy),
+		cmocka_unit_test_setup_teardown(test_flight__a_device_may_be_far_behind_its_host, make,
+						destroy),
 		cmocka_unit_test(test_flight__the_rank_whose_device_is_behind_is_named),
 		cmocka_unit_test(test_flight__the_rank_whose_device_is_behind_in_its_copy_is_named),
 		cmocka_unit_test_setup_teardown(test_flight__impossible_records_are_not_believed, make,

@@ -223,8 +223,8 @@ static bool all_inside(const struct team_flight_state *f, const bool *known, uns
 	return true;
 }
 
-/* No rank is named: the records show that none is behind, or do not show which. */
-static void explain_nobody(struct training *t, const struct flights *flights, unsigned tensor)
+/* No rank is named: the records show that none is behind, or do not show which. False: the latter. */
+static bool explain_nobody(struct training *t, const struct flights *flights, unsigned tensor)
 {
 	const bool gpu = control_shape(t->ranks.team.control)->rank[0].gpu_count != 0;
 	const struct team_flight_state *f = flights->all;
@@ -243,11 +243,8 @@ static void explain_nobody(struct training *t, const struct flights *flights, un
 		count = tensor;
 		snprintf(who, sizeof(who), "ranks %u to %u", from, from + tensor - 1);
 	}
-	if (!inside) {
-		text_copy(t->end.text, sizeof(t->end.text),
-			  "training hangs, and the flight records show no rank that is behind the others");
-		return;
-	}
+	if (!inside)
+		return false;
 	const struct team_flight_named named = named_in(f, flights->known, from, count, f[from].begun);
 
 	name_collective(what, f[from].begun, &named, within);
@@ -258,10 +255,13 @@ static void explain_nobody(struct training *t, const struct flights *flights, un
 			 who, what);
 	else
 		snprintf(t->end.text, sizeof(t->end.text),
-			 "%s have been in %s for %.0f s: no rank is behind, so %s", who, what, since_s,
-			 named.stream == TEAM_FLIGHT_STREAM_COMMUNICATION ? "a link or NCCL hangs"
-			 : gpu						  ? "the network hangs"
-									  : "the network or MPI hangs");
+			 "%s have been in %s for %.0f s: no rank is behind by the records, so %s", who, what,
+			 since_s,
+			 named.stream == TEAM_FLIGHT_STREAM_COMMUNICATION
+				 ? "a link, NCCL or a kernel that occupies a whole GPU hangs"
+			 : gpu ? "the network hangs"
+			       : "the network or MPI hangs");
+	return true;
 }
 
 static void explain_stopped(struct training *t, const struct flights *f, unsigned stopped)
@@ -321,7 +321,7 @@ static int stopped_of(const struct flights *f, const json_t *all)
 	return stopped;
 }
 
-bool train_hang_explain(struct training *t, const json_t *all)
+bool train_hang_explain(struct training *t, const json_t *all, bool hung)
 {
 	const unsigned size = control_shape(t->ranks.team.control)->size,
 		       wished = t->config.training.tensor_parallel_size,
@@ -350,10 +350,25 @@ bool train_hang_explain(struct training *t, const json_t *all)
 		explain_difference(t, f.all, a, b, false);
 	else if (stopped >= 0)
 		explain_stopped(t, &f, (unsigned)stopped);
-	else if (is_recorded(&f))
-		explain_nobody(t, &f, tensor);
-	else
+	else if (!is_recorded(&f))
 		explained = false;
+	else if (!explain_nobody(t, &f, tensor)) {
+		explained = hung;
+		if (hung)
+			text_copy(t->end.text, sizeof(t->end.text),
+				  "training hangs, and the flight records show no rank that is behind the "
+				  "others");
+	}
 	flights_release(&f);
 	return explained;
+}
+
+void train_hang_other(char *out, size_t size, unsigned rank, const char *node, const char *text, bool hung)
+{
+	const char *more = hung ? "; the ranks' records do not show which one of them hangs" : "";
+
+	if (!strncmp(text, "rank ", 5))
+		snprintf(out, size, "%.400s%s", text, more);
+	else
+		snprintf(out, size, "rank %u on %.40s: %.360s%s", rank, node, text, more);
 }

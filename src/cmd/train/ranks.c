@@ -503,9 +503,11 @@ static void take_end(struct training *t, unsigned rank, const json_t *all)
 {
 	const struct team_shape *s = control_shape(control_of(t));
 	struct child_end e = {0};
+	bool hung;
 
 	child_end_take(&e, json_array_get(all, rank));
-	if (e.cause == CAUSE_TIMED_OUT && train_hang_explain(t, all)) {
+	hung = json_is_true(json_object_get(json_array_get(all, rank), "hung"));
+	if (e.cause == CAUSE_TIMED_OUT && train_hang_explain(t, all, hung)) {
 		t->end.status = e.status;
 		t->end.cause = e.cause;
 		return;
@@ -516,14 +518,8 @@ static void take_end(struct training *t, unsigned rank, const json_t *all)
 		return;
 	t->end.status = e.status;
 	t->end.cause = e.cause;
-	if (!strncmp(e.text, "rank ", 5))
-		snprintf(t->end.text, sizeof(t->end.text), "%.400s", e.text);
-	else
-		snprintf(t->end.text, sizeof(t->end.text), "rank %u on %.40s: %.360s", rank,
-			 s->node[s->rank[rank].node].shown, e.text);
-	if (e.cause == CAUSE_TIMED_OUT) /* it lost patience first, and may have waited for another one */
-		snprintf(t->end.text + strlen(t->end.text), sizeof(t->end.text) - strlen(t->end.text),
-			 "; the ranks' records do not show which one of them hangs");
+	train_hang_other(t->end.text, sizeof(t->end.text), rank, s->node[s->rank[rank].node].shown, e.text,
+			 hung);
 }
 
 static void lose(struct training *t, const struct error *why)
@@ -561,6 +557,7 @@ void train_ranks_end(struct training *t)
 	if (worst == ENDING_DONE)
 		return;
 	mine = said(t->end.status, &own);
+	json_object_set_new(mine, "hung", json_boolean(t->hung));
 	train_hang_record(t, mine);
 	if (control_gather(control_of(t), "how the training processes ended", mine, &all, START_MS, &err)) {
 		lose(t, &err);

@@ -178,6 +178,10 @@ static void note_count(struct team_board *b, enum team_flight_of of, uint64_t no
 		begun = p.begun - TEAM_FLIGHT_ENTRIES;
 	if (p.ended > ended + TEAM_FLIGHT_ENTRIES)
 		ended = p.ended - TEAM_FLIGHT_ENTRIES;
+	if (begun < p.begun)
+		atomic_store(&f->begun_noted_ns, now_ns);
+	if (ended < p.ended)
+		atomic_store(&f->ended_noted_ns, now_ns);
 	while (begun < p.begun)
 		if ((e = entry_of(f, ++begun)))
 			note_time(&e->begun_ns, now_ns);
@@ -263,20 +267,20 @@ static bool name(struct team_flight_named *out, const struct team_flight_count *
 }
 
 /* The last change of a count. */
-static uint64_t changed_ns(const struct team_flight_count *f, const struct progress *p)
+static uint64_t changed_ns(struct team_flight_count *f, const struct progress *p)
 {
-	const struct team_flight_entry *e = f->entry;
-	const uint64_t asked = atomic_load(&e[p->asked % TEAM_FLIGHT_ENTRIES].asked_ns),
-		       begun = p->begun ? atomic_load(&e[p->begun % TEAM_FLIGHT_ENTRIES].begun_ns) : 0,
-		       ended = p->ended ? atomic_load(&e[p->ended % TEAM_FLIGHT_ENTRIES].ended_ns) : 0;
+	const struct team_flight_entry *asked = entry_of(f, p->asked), *begun = entry_of(f, p->begun),
+				       *ended = entry_of(f, p->ended);
+	const uint64_t begun_ns = atomic_load(begun ? &begun->begun_ns : &f->begun_noted_ns),
+		       ended_ns = atomic_load(ended ? &ended->ended_ns : &f->ended_noted_ns);
 
-	return later(asked, later(begun, ended));
+	return later(asked ? atomic_load(&asked->asked_ns) : 0, later(begun_ns, ended_ns));
 }
 
 bool team_flight_read(struct team_flight_state *out, const struct team_board *b, enum team_flight_of of,
 		      uint64_t now_ns)
 {
-	const struct team_flight_count *f = count_of(b, of);
+	struct team_flight_count *f = count_of(b, of);
 	struct progress p;
 	uint64_t last;
 

@@ -49,7 +49,8 @@ struct team_flight_named { /* a collective of the record; bytes 0: they differ b
 };
 
 enum team_flight_of { TEAM_FLIGHT_OF_ALL, TEAM_FLIGHT_OF_COPY, TEAM_FLIGHT_OFS };
-/* ENTRIES: more than a host enqueues before its GPU comes to them. */
+/* If a host enqueues more than ENTRIES before its GPU comes to them, the kind and size of the GPU's one are
+ * not in the record any more. */
 enum { TEAM_FLIGHT_ENTRIES = 256, TEAM_FLIGHT_NO_LAYER = -1 };
 struct team_flight_entry {
 	_Atomic uint64_t number, bytes, asked_ns, begun_ns, ended_ns; /* CLOCK_MONOTONIC; 0: not yet */
@@ -77,6 +78,8 @@ struct team_flight {
 	struct team_flight_count {
 		_Atomic uint64_t asked, begun, ended;	   /* numbers of the last ones, from 1 */
 		_Atomic uint64_t begun_noted, ended_noted; /* .. whose times the supervisor has noted */
+		/* .. and these times: an entry is reused while the device is behind its host by ENTRIES */
+		_Atomic uint64_t begun_noted_ns, ended_noted_ns;
 		struct team_flight_entry
 			entry[TEAM_FLIGHT_ENTRIES]; /* number n is at index n % TEAM_FLIGHT_ENTRIES */
 	} of[TEAM_FLIGHT_OFS];
