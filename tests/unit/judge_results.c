@@ -14,7 +14,7 @@
 #include "machine/machine.h"
 #include "scratch.h"
 
-enum { RUNS_MAX = 256, FIGURES_MAX = 8192, CARDS_MAX = 64 };
+enum { RUNS_MAX = 1024, FIGURES_MAX = 16384, CARDS_MAX = 64 };
 
 /* One case's figure that a range judged. */
 struct judged {
