@@ -262,7 +262,7 @@ enum status engine_submit(struct engine *e, const struct engine_request *r, stru
 	return compile_queue_add(e->compiling, r, err);
 }
 
-/* A grammar that is too large, and a lack of memory, are no fault of the grammar itself. */
+/* Too large a grammar, and a lack of memory, are no faults of the grammar itself. */
 static enum status refuse_compiled(struct engine *e, const struct compiled_request *c, struct error *err)
 {
 	return refuse(e, &c->request, c->status == STATUS_BAD_INPUT || c->status == STATUS_UNSUPPORTED,

@@ -77,8 +77,22 @@ done
 ok "with preemptions" grep -q '"what": "preempted", "deterministic": false, "adapters": 3, .*"preemptions": [1-9]' ways/greedy/random-ordinary.jsonl
 ok "a planted fault is found" sh -c '! PLANT=batched "$0" planted greedy > /dev/null 2>&1 && grep -q "^greedy: random, deterministic: 8 of 10 ways pass, [1-9]" planted/steps.txt' "$root/tools/check-gpu-serving"
 ok ".. by the reference too" grep -qE '^\{"what": "batched", "deterministic": false, .*"different": ([0-9]+), "beyond_error": \1, .*"verdict": "fail"' planted/greedy/random-ordinary.jsonl
+# A fault in the run that measures the error: the other ways are then within twice that error.
+ERROR_MOST=0.001 PLANT=alone "$ways" out/model cpu 24 > strict 2>&1
+ok "an error beyond its limit fails" [ $? = 1 ]
+ok ".. and is named" grep -qE '^\{"what": "error", .*"bf16_error": 0.001000, "limit": 0.001000, "within_limits": false' strict
 BF16_ERROR=100 PLANT=batched "$ways" out/model cpu 24 > stated 2>&1
 ok "unless the error may be that large" grep -qE '^\{"what": "batched", .*"different": [1-9][0-9]*, "beyond_error": 0, .*"verdict": "pass"' stated
+
+# A program in place of assay that ends with each code of `assay comprehensive`.
+printf '#!/bin/sh\necho "stage 2 failed"\nexit $CODE\n' > ended && chmod +x ended
+comprehensive() { env CODE="$1" ASSAY="$tmp/ended" "$root/tools/check-gpu-serving" "ended$1" comprehensive > said 2>&1; }
+ok "a failed stage of the acceptance test fails its step" eval "! comprehensive 1"
+ok "which the steps say" grep -qx "comprehensive: exit code 1: stage 2 failed" ended1/steps.txt
+ok "an inconclusive one does not" comprehensive 2
+ok "but is said" grep -q "^comprehensive: exit code 2: a core stage" ended2/steps.txt
+ok "and one that passes" comprehensive 0
+ok "any other end fails" eval '! comprehensive 75'
 
 ok "an unknown step is refused" sh -c '"$0" third nothing > said 2>&1; [ $? = 64 ]' "$root/tools/check-gpu-serving"
 finish

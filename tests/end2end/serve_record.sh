@@ -1,8 +1,8 @@
 #!/bin/sh
 # The run directory of `assay serve`: journal, request log and report, with an engine that is killed; and what is refused.
-# usage: serve_record.sh ASSAY ROOT
+# usage: serve_record.sh ASSAY ROOT [FAKES]
 set -u
-assay=$(realpath "$1") root=$(realpath "$2")
+assay=$(realpath "$1") root=$(realpath "$2") fakes=$(realpath "${3:-$2}")
 . "$root/tests/end2end/tap.sh"
 command -v curl > /dev/null || { echo "1..0 # SKIP there is no curl"; exit 0; }
 scratch
@@ -77,11 +77,21 @@ ok "which the message says" says 'already holds a run' err
 ok "a server with a log elsewhere" start --out other --request-log log.jsonl --log-requests
 ok "it answers too" eval 'ask | grep -q text_completion'
 if command -v script > /dev/null 2>&1 && script -qec true /dev/null > /dev/null 2>&1 < /dev/null; then
+	line='running [0-9]* waiting [0-9]* | [0-9]* tokens/s | cache [0-9]* %'
+	# A GPU that is not there, for its power.
+	[ ! -e "$fakes/libnvidia-ml.so.1" ] || line="$line | 69 W" ASSAY_LIB_NVML=$fakes/libnvidia-ml.so.1 FAKE_NVML_FILE=$root/tests/fake/h100.json
+	[ -z "${ASSAY_LIB_NVML:-}" ] || { export ASSAY_LIB_NVML FAKE_NVML_FILE && unset CUDA_VISIBLE_DEVICES; }
 	script -qec "exec '$assay' serve model --chat-template qwen2.5 --context 256 --device cpu --port 0 --out typed_run" /dev/null > typed 2>&1 < /dev/null &
 	typing=$!
-	for _ in $(seq 600); do ! grep -q 'running [0-9]* waiting [0-9]* | [0-9]* tokens/s | cache [0-9]* %' typed || break; sleep 0.1; done
+	for _ in $(seq 600); do ! grep -q "$line" typed || break; sleep 0.1; done
+	unset ASSAY_LIB_NVML FAKE_NVML_FILE
+	export CUDA_VISIBLE_DEVICES=
 	cp typed out
 	ok "on a terminal there is a live line" says 'running 0 waiting 0 | 0 tokens/s | cache 0 %' out
+	case $line in
+	*W) ok "with the power of the GPU" says 'cache 0 % | 69 W' out ;;
+	*) echo "# this build has no fake NVML: the power is not tested" ;;
+	esac
 	pkill -TERM -P $typing
 	wait $typing
 	typing=
