@@ -187,7 +187,8 @@ static void load_of(struct comprehensive *s, const char *rates)
 {
 	char text[256];
 
-	snprintf(text, sizeof(text), "{\"cases\": [{\"phases\": [{\"phase\": \"once\", \"values\": {%s}}]}]}", rates);
+	snprintf(text, sizeof(text), "{\"cases\": [{\"phases\": [{\"phase\": \"once\", \"values\": {%s}}]}]}",
+		 rates);
 	put(s, STAGE_LOAD, "results.json", text);
 	judge_load(s, &s->result[STAGE_LOAD], EXIT_PASS);
 }
@@ -395,8 +396,8 @@ int main(void)
 						scratch_remove),
 		cmocka_unit_test(a_list_takes_numbers_and_words_and_what_they_need),
 		cmocka_unit_test(the_exit_code_is_that_of_the_worst_core_stage),
-		cmocka_unit_test_setup_teardown(no_rate_is_shown_if_all_answers_ended_after_the_window, scratch_create,
-						scratch_remove),
+		cmocka_unit_test_setup_teardown(no_rate_is_shown_if_all_answers_ended_after_the_window,
+						scratch_create, scratch_remove),
 		cmocka_unit_test_setup_teardown(a_load_keeps_the_words_of_its_run, scratch_create,
 						scratch_remove),
 		cmocka_unit_test_setup_teardown(tokens_per_joule_come_from_the_table_of_energy,

@@ -112,9 +112,10 @@ static void need_answers(struct stage_result *r, const json_t *load)
 		return;
 	if (isfinite(answer_s))
 		snprintf(took, sizeof(took), ": half of them took more than %.3g s", answer_s);
-	stage_say(r, VERDICT_STAGE_INCONCLUSIVE,
-		  "no answer ended within the measured window%s; give a longer --duration, or free the machine",
-		  took);
+	stage_say(
+		r, VERDICT_STAGE_INCONCLUSIVE,
+		"no answer ended within the measured window%s; give a longer --duration, or free the machine",
+		took);
 }
 
 void judge_load(const struct comprehensive *s, struct stage_result *r, int code)
