@@ -53,6 +53,18 @@ ok "without a model they are skipped" sh -c 'env -u ASSAY_SMOLLM2 "$0" skipped c
 ok ".. which is said" grep -q '^calls: skipped, because ASSAY_SMOLLM2' skipped/steps.txt
 ok "rows that are none fail" sh -c '! ASSAY_SMOLLM2=model ASSAY_BFCL=said "$0" none calls > /dev/null 2>&1' "$root/tools/check-gpu-training"
 ok ".. by name" grep -q '^calls: .*said' none/steps.txt
+if command -v python3 > /dev/null; then
+	ok "peers without their packages are skipped" env PYTHON='python3 -S' PEERS='bf16 nf4 unsloth-nf4' "$root/tools/check-gpu-training" peers peers
+	ok ".. which says what they lack" sh -c 'grep -q "^peers, bf16: skipped: Python has no package torch, transformers, peft, liger_kernel$" peers/steps.txt &&
+		grep -q "^peers, nf4: skipped: .*bitsandbytes$" peers/steps.txt && grep -q "^peers, unsloth-nf4: skipped: .*unsloth$" peers/steps.txt'
+fi
+printf '#!/bin/sh\necho "{\\"peer\\": \\"x\\", \\"tokens_per_s\\": 0.5, \\"step_s\\": 1.0, \\"memory_bytes\\": 77, \\"ranks\\": 1}"\n' > peer && chmod +x peer
+ok "a peer's rate is compared with the same run" env PYTHON="$PWD/peer" PEERS='nf4 adam8' "$root/tools/check-gpu-training" beside peers
+for case in nf4 adam8; do
+	ok ".. $case" grep -qE "^peers, $case: [0-9.]+ \([1-9][0-9.e+]* and 0.5 tokens/s\), target 1\.[0-9]+; arena [1-9][0-9]* B, peer 77 B\$" beside/steps.txt
+done
+printf '#!/bin/sh\necho "{\\"peer\\": \\"x\\", \\"failed\\": \\"out of memory\\"}"\nexit 1\n' > peer
+ok "a peer that fails is told" sh -c '! PYTHON=$PWD/peer PEERS=fp8 "$0" failed peers > said 2>&1 && grep -q "^peers, fp8: .*out of memory" said' "$root/tools/check-gpu-training"
 if mpirun --version 2> /dev/null | grep -q 'Open MPI\|OpenRTE'; then
 	ok "two ranks run" checked two zero tensor rates
 	for kind in lora full; do ok "tensor parallel is compared, $kind" grep -q "tensor-one-$kind beside tensor-two-$kind: losses of 4 steps within" two/steps.txt; done

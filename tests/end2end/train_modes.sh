@@ -81,6 +81,8 @@ fi
 goes_on gpu-fp8 gpu '' lora ', precision: fp8'
 goes_on gpu-fp8-8bit-split gpu '' full ', precision: fp8, optim: adamw_8bit, master_weights: split'
 goes_on gpu-nf4 gpu "$four" lora ''
+goes_on gpu-bf16 gpu '' lora ''
+goes_on gpu-fp4 gpu "$four, bnb_4bit_quant_type: fp4" lora ''
 goes_on gpu-nf4-fp8 gpu "$four" lora ', precision: fp8, recompute: offload'
 goes_on gpu-8bit-none gpu '' full ', optim: adamw_8bit, master_weights: none'
 goes_on gpu-bf16-split gpu '' full ', optim: adamw_bf16, master_weights: split, offload: optimizer, bucket_cap_mb: 0.05'
