@@ -208,6 +208,7 @@ campaigns() {
 	campaign train_kills build/src/assay . "${LONG_KILLS:-1000}"
 	campaign team_kills build/src/assay . "${LONG_KILLS:-1000}"
 	campaign train_faults build . "${LONG_FAULTS:-40}"
+	campaign train_ranks_low build .
 	campaign serve_connections build . "${LONG_CONNECTIONS:-10000}"
 	campaign serve_kills build/src/assay . build/tests/serve/serve_streams "${LONG_REQUESTS_KILLED:-10000}"
 	campaign exporter build . 30

@@ -81,6 +81,23 @@ less_weights() { [ "$(arena $1.kept/nodes/*/rank-1/journal.jsonl | cut -d. -f1)"
 ok "a base model that is divided takes less memory" less_weights lora
 full=yes four=
 
+# FP8: ranks have the losses of one rank.
+for kind in yes no; do
+	full=$kind steps=3
+	config fp8.$kind.yaml "precision: fp8"
+	ok "one rank trains in FP8, all weights: $kind" train 0 1 fp8.$kind.yaml --out fp8.$kind.1 --json
+	losses out > fp8.losses
+	for stage in $([ $kind = yes ] && echo 0 2 || echo 1); do
+		config fp8.$kind.yaml "precision: fp8" "zero_stage: $stage"
+		ok "two ranks train in FP8, stage $stage" train 0 2 fp8.$kind.yaml --out fp8.$kind.2.$stage --json
+		losses out > fp8.losses.2
+		ok ".. with its losses" near fp8.losses fp8.losses.2 3
+	done
+	config fp8.$kind.yaml
+	ok ".. which are not those of F32" eval 'train 0 1 fp8.$kind.yaml --out f32.$kind --json && losses out > f32.losses && ! cmp -s fp8.losses f32.losses'
+done
+full=yes steps=
+
 # Inputs of layers in host memory. The last two layers move nothing, so the model has five: three are copies of its second one, whose files
 # have a tensor each.
 deepen() {

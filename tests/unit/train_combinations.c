@@ -246,7 +246,7 @@ static void cells_of_several_ranks_are_as_the_table_says(void **state)
 				check_ranks(cell, stage, 2, page);
 		}
 	}
-	assert_int_equal(rows, 29);
+	assert_int_equal(rows, 31);
 	free(text);
 	free(page);
 }
