@@ -173,6 +173,19 @@ ok "fewer" is 200 /v1/completions '{"prompt":"a","max_tokens":1,"n":2}'
 is 200 /v1/completions "{\"prompt\":\"$long\",\"max_tokens\":1}"
 is 200 /v1/completions "{\"prompt\":\"$long\",\"max_tokens\":1}"
 ok "nothing is cached" says '"cached_tokens":0' out
+ok "a request that runs, before one in the queue" stream 30000
+curl -s -o /dev/null "$url/v1/completions" -d "$hello" &
+queued=$!
+ok "which waits" tries metric_is assay_requests_waiting 1
+from=$(date +%s%N)
+kill "$queued"
+for _ in $(seq 1000); do metric_is assay_requests_waiting 0 && break; done
+queued_ms=$((($(date +%s%N) - from) / 1000000))
+echo "# a queued request is gone $queued_ms ms after its client"
+ok "and is gone soon after its client" [ "$queued_ms" -le 2000 ]
+ok "while the other goes on" metric_is assay_requests_running 1
+kill "$stream"
+ok "until its client leaves too" tries metric_is assay_requests_running 0
 ok "a stream that is killed" stream 30000
 curl -s -o whole.out -w '%{http_code}' --max-time 100 "$url/v1/completions" -d "$hello" > whole.code &
 whole=$!

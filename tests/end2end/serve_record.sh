@@ -80,11 +80,11 @@ if command -v script > /dev/null 2>&1 && script -qec true /dev/null > /dev/null 
 	line='running [0-9]* waiting [0-9]* | [0-9]* tokens/s | cache [0-9]* %'
 	# A GPU that is not there, for its power.
 	[ ! -e "$fakes/libnvidia-ml.so.1" ] || line="$line | 69 W" ASSAY_LIB_NVML=$fakes/libnvidia-ml.so.1 FAKE_NVML_FILE=$root/tests/fake/h100.json
-	[ -z "${ASSAY_LIB_NVML:-}" ] || { export ASSAY_LIB_NVML FAKE_NVML_FILE && unset CUDA_VISIBLE_DEVICES; }
+	[ -z "${ASSAY_LIB_NVML:-}" ] || { export ASSAY_LIB_NVML FAKE_NVML_FILE FAKE_NVML_XID=79@0 && unset CUDA_VISIBLE_DEVICES; }
 	script -qec "exec '$assay' serve model --chat-template qwen2.5 --context 256 --device cpu --port 0 --out typed_run" /dev/null > typed 2>&1 < /dev/null &
 	typing=$!
 	for _ in $(seq 600); do ! grep -q "$line" typed || break; sleep 0.1; done
-	unset ASSAY_LIB_NVML FAKE_NVML_FILE
+	unset ASSAY_LIB_NVML FAKE_NVML_FILE FAKE_NVML_XID
 	export CUDA_VISIBLE_DEVICES=
 	cp typed out
 	ok "on a terminal there is a live line" says 'running 0 waiting 0 | 0 tokens/s | cache 0 %' out
@@ -96,6 +96,7 @@ if command -v script > /dev/null 2>&1 && script -qec true /dev/null > /dev/null 
 	wait $typing
 	typing=
 	cp typed out
+	case $line in *W) ok "its Xid is in the journal" says '"xid":{[^}]*\[79\]' typed_run/journal.jsonl ;; esac
 	ok "which is gone from the last lines" eval 'tail -n 3 typed | grep -q "report: .*typed_run"'
 else
 	echo "# script cannot make a terminal here: the live line is not tested"
