@@ -213,11 +213,44 @@ static void test_fp8_layers__of_7b_are_within_a_cosine_of_99(void **state)
 	close_work(&fp8);
 }
 
+/* With columns in E4M3, h is not written in BF16. Only SwiGLU's backward pass in the place of h's gradient writes them. */
+static void test_fp8_layers__an_h_that_was_not_written_is_not_read(void **state)
+{
+	struct error err = {0};
+	struct layer_saved saved;
+	struct layer_run run;
+	struct shape shape;
+	struct work w;
+	struct pass p;
+	struct mat dx;
+
+	(void)state;
+	must(shape_by_name(&shape, "tiny", &err), &err);
+	open_shape(&w, "cpu", &shape, lora, ", recompute: none");
+	w.b.tokens = w.b.targets = w.b.doc_len_max = w.start[1] = 32; /* the rest of the memory is free for dx */
+	p = pass_of(&w);
+	run = run_of(&p);
+	must(stepper_begin(&w.s, &err), &err);
+	must(model_forward(&p, &err), &err);
+	dx = place(&w, w.b.tokens, shape.hidden);
+	must(w.s.back.ops->zero(&w.s.back, dx, &err), &err);
+	saved = w.s.saved.layer[0];
+	assert_false(linear_has_halves(&run.linear, &w.s.model->layer[0].down));
+	saved.h.e4m3_columns = &saved.h;
+	assert_int_equal(layer_backward(&run, &w.s.model->layer[0], &saved, dx, true, &err), STATUS_BUG);
+	assert_string_equal(err.text, "the gradient of down reads an h that was not written");
+	saved.h.e4m3_columns = NULL;
+	err = (struct error){0};
+	must(layer_backward(&run, &w.s.model->layer[0], &saved, dx, true, &err), &err);
+	close_work(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fp8_layers__of_7b_are_within_a_cosine_of_99),
 		cmocka_unit_test(test_fp8_layers__of_smollm2_are_within_a_cosine_of_99),
+		cmocka_unit_test(test_fp8_layers__an_h_that_was_not_written_is_not_read),
 	};
 
 	return cmocka_run_group_tests_name("model_fp8_layers", tests, NULL, NULL);

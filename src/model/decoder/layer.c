@@ -296,10 +296,10 @@ static bool h_comes_of_gradient(const struct layer_run *run, const struct layer 
 	return linear_has_halves(&run->linear, &l->down);
 }
 
-/* Without its copy for GEMMs in FP8, which none will read. */
+/* Without its copies for GEMMs in FP8, which none will read. */
 static struct mat alone(struct mat m)
 {
-	m.e4m3 = NULL;
+	m.e4m3 = m.e4m3_columns = NULL;
 	return m;
 }
 
@@ -414,6 +414,8 @@ static enum status swiglu_down_bwd(const struct layer_run *run, const struct lay
 			st = back->ops->swiglu_bwd(back, s->h, s->gate_up, true, err);
 		return st ? st : linear_backward_trained(linear, &l->down, s->h, s->u_down, dx, err);
 	}
+	if (s->h.e4m3_columns) /* then h is not in BF16, and only the case above writes the columns */
+		return error_set(err, STATUS_BUG, "the gradient of down reads an h that was not written");
 	st = scratch(run, dx.rows, run->shape->ffn, 0, &dh, "gradient of h", err);
 	if (!st)
 		st = linear_backward(linear, &l->down, s->h, s->u_down, dx, dh, err);
