@@ -5,7 +5,7 @@ set -u
 assay=$(realpath "$1") root=$(realpath "$2") module=$(realpath "$3")
 . "$root/tests/end2end/tap.sh"
 scratch
-export ASSAY="$assay" DEVICE=cpu LENGTH=128 LONG=256 STEPS=5 LOSS_STEPS=4 EXACT_STEPS=3 LINK_RATE=1e6 SMALL=tiny MIDDLE=tiny-64 LARGE=tiny HUGE=tiny-64 LLAMA=tiny-llama-64 FOURTEEN=tiny HOW=mpirun
+export ASSAY="$assay" DEVICE=cpu LENGTH=128 LONG=256 STEPS=5 LOSS_STEPS=4 EXACT_STEPS=3 LINK_RATE=1e6 BUS_RATE=1e9 SMALL=tiny MIDDLE=tiny-64 LARGE=tiny HUGE=tiny-64 LLAMA=tiny-llama-64 FOURTEEN=tiny HOW=mpirun
 export ASSAY_MODULE_DIR="$(dirname "$module")" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
 checked() { "$root/tools/check-gpu-training" "$@" > said 2>&1; }
 line() { awk -F '\t' -v run="$1" '$1 == run && $2 > 0 && $4 > 0 && $6 > 0 { found = 1 } END { exit !found }' out/table.tsv; }
@@ -81,6 +81,11 @@ if mpirun --version 2> /dev/null | grep -q 'Open MPI\|OpenRTE'; then
 		ok ".. in whose second run no gradient was added after the first step" sh -c 'loss() { sed -n "s/.*\"type\":\"step\".*\"loss\":\([^,]*\),.*/\1/p" "two/$1.jsonl" | sed -n "$2p"; }
 			[ "$(loss $0 1)" = "$(loss $0-alone 1)" ] && [ -n "$(loss $0 3)" ] && [ "$(loss $0 3)" != "$(loss $0-alone 3)" ]' rates-$run
 	done
+	for run in data tensor zero3-none zero3-full zero3-14b; do
+		ok "the plan's communication is beside the wait, $run" grep -qE "^rates-$run: communication of the plan [0-9.e-]+ s a step \(at 1e9 B/s\), waited [0-9.e-]+ s, waited / planned [0-9.]+" two/steps.txt
+		ok ".. with the ratio of both" awk -v run="rates-$run:" '$1 == run && $2 == "communication" { d = $14 / $6 / $19 - 1; found = $6 > 0 && $14 > 0 && d > -1e-2 && d < 1e-2 } END { exit !found }' two/steps.txt
+	done
+	ok ".. and a target where nothing hides it" grep -qE '^rates-tensor: communication .*, target 0.9 to 1.1$' two/steps.txt
 	ok "faults are planted" env KINDS=lost STAGE=0 CHECK_TRIALS=1 "$root/tools/check-gpu-training" faulty faults
 	ok ".. and named" grep -q '^# lost  *1  *1  *1 ' faulty/steps.txt
 	# In place of NVIDIA's: it runs the program, and writes one log for all processes, as NVIDIA's does. It writes a report for each word of FOUND. HIDDEN:
