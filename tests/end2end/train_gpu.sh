@@ -131,7 +131,7 @@ ok "and the same moments" cmp whole/checkpoint-4/optimizer.bin cut/checkpoint-4/
 for states in "adamw_8bit split" "adamw_bnb_8bit none" "adamw_bf16 fp32"; do
 	config states.yaml gpu "save_steps: 2" "deterministic: true" "full_finetuning: true" "optim: ${states% *}" "master_weights: ${states#* }"
 	sed -i '/^lora:/d' states.yaml
-	rm -rf states states_cut
+	rm -rf states states_cut cut.json # the next run has the same name, and its words are waited for
 	ok "a run with $states" expect 0 train states.yaml --out states
 	"$assay" train states.yaml --out states_cut --json > cut.json 2> err &
 	pid=$!
