@@ -164,16 +164,17 @@ static bool begins(const char *line, size_t size, const char *words)
 /* Keeps the newest line of telemetry of each source, unread. Others write telemetry, too: it is skipped. */
 static bool keep_telemetry(struct run *run, const char *line, size_t size)
 {
-	static const char *const words[SOURCES] = {
-		[TRAIN] = "\"source\":\"train\"", [SERVE] = "\"source\":\"serve\""};
+	char words[32];
 
 	if (!begins(line, size, "\"type\":\"telemetry\""))
 		return false;
-	for (int i = 0; i < SOURCES; i++)
-		if (begins(line, size, words[i])) {
+	for (int i = 0; i < SOURCES; i++) {
+		snprintf(words, sizeof(words), "\"source\":\"%s\"", source_name[i]);
+		if (begins(line, size, words)) {
 			text_release(&run->newest[i]);
 			text_add_bytes(&run->newest[i], line, size);
 		}
+	}
 	return true;
 }
 

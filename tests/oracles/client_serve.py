@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """openai, LangChain, litellm and anthropic against `assay serve` of a model of random numbers: same greedy text, streams, a schema, a call.
-usage: serve.py URL"""
+usage: client_serve.py URL"""
 import json
 import os
 import sys
