@@ -22,12 +22,12 @@ ok "a later setting replaces an earlier one" grep -q 'max_steps: 4' out/nf4-tiny
 ok ".. which is there once" sh -c '[ "$(grep -o max_steps out/nf4-tiny.yaml | wc -l)" = 1 ]'
 ok "rates are compared" grep -qE '^FP8 / BF16: [0-9]+\.[0-9]+ \([0-9.e+]+ and [0-9.e+]+\), target 1.25$' out/steps.txt
 for run in fp8 nf4-fp8; do
-	ok "deterministic runs are compared, $run" grep -q "$run-exact beside $run-again: losses of 3 steps within 0\$" out/steps.txt
+	ok "deterministic runs are compared, $run" grep -q "$run-exact beside $run-again: losses of 3 steps within 0, norms of the gradient within 0\$" out/steps.txt
 	ok ".. with their adapters" grep -q "^$run, deterministic: adapter_model.safetensors of two runs is the same" out/steps.txt
 done
 ok ".. which are gone" sh -c '! ls -d out/*/adapter 2> /dev/null'
 ok "offload is compared with the copies of its states" grep -qE '^offload: optimizer, step / the larger of compute and copies, states-host: [0-9.]+, at most 1.15 .*[1-9][0-9]* B at 1e\+06 B/s' out/steps.txt
-ok "losses of offload are those without" grep -q 'lora-full beside lora-offload: losses of 5 steps within 0$' out/steps.txt
+ok "losses of offload are those without" grep -q 'lora-full beside lora-offload: losses of 5 steps within 0, norms of the gradient within 0$' out/steps.txt
 for pair in 'full beside bits-again' 'full beside bits-offload' 'device beside bits-host'; do
 	ok "bits-$pair: the same bits" grep -q "^bits-$pair: 5 steps have the same bits" out/steps.txt
 done
@@ -70,7 +70,7 @@ if mpirun --version 2> /dev/null | grep -q 'Open MPI\|OpenRTE'; then
 	for kind in lora full; do ok "tensor parallel is compared, $kind" grep -q "tensor-one-$kind beside tensor-two-$kind: losses of 4 steps within" two/steps.txt; done
 	for stage in 1 2 3; do ok ".. with zero_stage: $stage" grep -q "tensor-one-full beside tensor-zero$stage-full: losses of 4 steps within" two/steps.txt; done
 	ok ".. and with gradients in BF16" grep -q 'tensor-one-full beside tensor-bf16: losses of 4 steps within' two/steps.txt
-	ok ".. and with states in host memory" grep -q 'tensor-two-full beside tensor-host: losses of 4 steps within 0$' two/steps.txt
+	ok ".. and with states in host memory" grep -q 'tensor-two-full beside tensor-host: losses of 4 steps within 0, norms of the gradient within 0$' two/steps.txt
 	ok ".. and of one copy" grep -q 'tensor-two-full beside tensor-stage: losses of 4 steps within' two/steps.txt
 	for from in 1 2; do ok ".. and after a resume of $from rank(s)" grep -q "tensor-from-$from-rest beside tensor-from-$from-on: losses of 4 steps within" two/steps.txt; done
 	for run in data tensor zero3-none zero3-full zero3-14b; do ok "rates-$run has a rate" grep -qE "^rates-$run	[0-9.e+]+	" two/table.tsv; done
@@ -86,6 +86,10 @@ if mpirun --version 2> /dev/null | grep -q 'Open MPI\|OpenRTE'; then
 		ok ".. with the ratio of both" awk -v run="rates-$run:" '$1 == run && $2 == "communication" { d = $14 / $6 / $19 - 1; found = $6 > 0 && $14 > 0 && d > -1e-2 && d < 1e-2 } END { exit !found }' two/steps.txt
 	done
 	ok ".. and a target where nothing hides it" grep -qE '^rates-tensor: communication .*, target 0.9 to 1.1$' two/steps.txt
+	for stage in 3 2; do ok "shard groups are compared, zero_stage: $stage" grep -q "zero-one beside zero-groups-$stage: losses of 4 steps within" two/steps.txt; done
+	ok "more than two ranks have rates" env CUDA_VISIBLE_DEVICES=0,1,2,3 RATES_RANKS=4 RATES_RUNS=data "$root/tools/check-gpu-training" more rates
+	ok ".. and contention" grep -qE '^rates-data-4: step [0-9.]+ s, without collectives [0-9.]+ s' more/steps.txt
+	ok ".. and communication" grep -qE '^rates-data-4: communication of the plan [0-9.e-]+ s a step' more/steps.txt
 	ok "faults are planted" env KINDS=lost STAGE=0 CHECK_TRIALS=1 "$root/tools/check-gpu-training" faulty faults
 	ok ".. and named" grep -q '^# lost  *1  *1  *1 ' faulty/steps.txt
 	# In place of NVIDIA's: it runs the program, and writes one log for all processes, as NVIDIA's does. It writes a report for each word of FOUND. HIDDEN:
