@@ -139,6 +139,19 @@ for kind in lora qlora; do
 	ok "so do adapters, $kind" eval 'train 0 4 hybrid.$kind.yaml --out hybrid.$kind && same_read $kind.1 hybrid.$kind'
 done
 full=yes four=
+# Several micro-batches on each rank, whose gradients are divided one after the other. The norm shows the length of the gradient.
+norms() { sed -n 's/.*"type":"step".*"grad_norm":\([0-9.e+-]*\),.*/\1/p' "$1"; }
+packs=8 steps=3
+config several.yaml
+ok "one rank trains with eight micro-batches" train 0 1 several.yaml --out several --json
+norms out > several.norms
+for stage in $stages; do
+	config several.$stage.yaml "zero_stage: $stage" "dp_shard_size: 2"
+	ok "two groups of two ranks with two micro-batches each, stage $stage" train 0 4 several.$stage.yaml --out several.$stage --json
+	norms out > several.$stage.norms
+	ok ".. have the norms of the gradient of one rank" near several.norms several.$stage.norms 3
+done
+packs= steps=
 config hybrid.8bit.yaml "deterministic: true" "zero_stage: $highest" "dp_shard_size: 2" "optim: adamw_8bit" "offload: optimizer"
 ok "so do 8-bit moments in host memory" eval 'train 0 4 hybrid.8bit.yaml --out hybrid.8bit && same_read 8bit.1 hybrid.8bit'
 

@@ -243,15 +243,21 @@ static struct mat grad_of(const struct divided *d, const struct part *part, int6
 	return memory_of(d, d->grad, &d->grad_ends, part, number);
 }
 
+/* Each shard group has the sum of all ranks for the earlier passes of the step. It may count only once. */
+static bool adds_earlier(const struct divided *d)
+{
+	return !d->one_pass && (!d->comm || d->comm->rank < comm_shards(d->comm)->size);
+}
+
 /* The part's memory becomes zero. If a step has several passes, the own range's elements go on from the sum
- * of the earlier ones. */
+ * of the earlier ones, in the first shard group. */
 static enum status open_part(struct model *m, struct backend *back, int64_t number, struct error *err)
 {
 	const struct part part = part_of(&m->divided, &m->params, number);
 	const struct mat memory = grad_of(&m->divided, &part, number);
 	enum status st = memory.cols ? back->ops->zero(back, memory, err) : STATUS_OK;
 
-	if (st || m->divided.one_pass)
+	if (st || !adds_earlier(&m->divided))
 		return st;
 	return copy_own(&m->params, back, &part, &memory, &m->params.grad, false, err);
 }
