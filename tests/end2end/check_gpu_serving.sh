@@ -26,10 +26,26 @@ ok "the peer's saturated rate is kept" sh -c 'awk "{ exit !(\$1 > 0) }" out/rate
 ok "both run at the same rate" sh -c 'a=$(grep -o "\"achieved_rate\": [0-9.]*" out/peer-auto-50.json) b=$(grep -o "\"achieved_rate\": [0-9.]*" out/own-auto-50.json); [ -n "$a" ] && [ -n "$b" ] &&
 	awk "BEGIN { r = ${a##* } / ${b##* }; exit !(r > 0.5 && r < 2) }"'
 ok "the table compares each pair" sh -c '[ "$(grep -c "^== own-auto" out/table.txt)" = 4 ]'
+ok "with the ratio of each percentile, its interval and the number of requests" sh -c '[ "$(grep -cE "^(TTFT|ITL|E2E) +P(50|90|95|99) +[0-9.]+ +[0-9.]+ +[0-9.]+  [0-9.]+ to [0-9.]+$" out/table.txt)" = 24 ] &&
+	[ "$(grep -cE "^requests: [1-9][0-9]*, due in 1 s" out/table.txt)" = 2 ]'
 for run in peer own; do
 	ok "and ends with the capacity of the ${run}, its energy and its price" grep -qE "^$run-auto-capacity: [0-9.e+-]+ requests/s \(with 95 % confidence [0-9.e+-]+; missed at [0-9.e+-]+\); J per output token ($known), per token ($known); dollars per million output tokens ($known) to ($known), of electricity ($known)" out/table.txt
 done
 unset LD_LIBRARY_PATH FAKE_NVML_FILE
+ok "starts of the server are timed until the first token" env FIRST_ROUNDS=3 "$root/tools/check-gpu-serving" out first
+ok "which the steps say" grep -qE '^first: [1-9][0-9]* ms from the start of the process to the first token \(median of 3; slowest [1-9][0-9]*\), limit 5000$' out/steps.txt
+ok "a start beyond the limit fails" sh -c '! FIRST_ROUNDS=1 FIRST_LIMIT=1 "$0" slow model first > said 2>&1 && grep -qE "^first: .* limit 1$" slow/steps.txt' "$root/tools/check-gpu-serving"
+ok "so does a server that ends" sh -c '! MODEL=/dev/null "$0" none first > said 2>&1 && grep -q "^first: the server of start 0 ended; see first-0.log" none/steps.txt' "$root/tools/check-gpu-serving"
+# The persistent kernel: on a GPU that is not there, if this build has kernels.
+export TIME_ENGINE="$(dirname "$ways")/time_engine"
+ok "a CPU has no persistent kernel, which fails" sh -c '! "$0" out single > said 2>&1 && grep -q "^single: bf16: time_engine: this model has no persistent kernel on cpu" out/steps.txt' "$root/tools/check-gpu-serving"
+if [ -e "$fakes/libcuda.so.1" ] && "$assay" list kernels | grep -q decode; then
+	single() { env LD_LIBRARY_PATH="$fakes" FAKE_NVML_FILE="$root/tests/fake/h100.json" DEVICE=gpu SHAPE=tiny-64 SEQUENCES=4 ROUNDS=2 STEPS=20 "$root/tools/check-gpu-serving" single model single > said 2>&1; }
+	ok "on a GPU both kinds of steps are timed" single
+	for weights in bf16 fp8; do
+		ok ".. $weights" grep -qE "^single: $weights: persistent kernel [0-9.]+ ms, ordinary step [0-9.]+ ms, ratio [0-9.]+ \([0-9.]+ to [0-9.]+\)$" single/steps.txt
+	done
+fi
 ok "adapters and schema run" serving out adapters schema
 ok "the adapters' rate is compared with the one without" grep -qE 'ratio [0-9]+\.[0-9]+' out/adapters.txt
 ok "the answers under a schema are measured" run_there out/schema-json
@@ -48,6 +64,12 @@ ok "a peer that does not start fails its step" sh -c '! "$0" other peer > said 2
 ok "which the steps say" grep -q "peer-auto: its server did not start; see peer-auto.log" other/steps.txt
 unset PEER
 ok "without a search" env SWEEP_SECONDS=0 "$root/tools/check-gpu-serving" quick model own
+# 55 requests by a width of 1, at a rate that makes it three seconds and more.
+echo 20 > quick/rate-auto
+ok "a wanted width of the interval gives the length of a run" env SWEEP_SECONDS=0 SATURATED_SECONDS=1 WIDTH=1 PERCENTS=80 SECONDS_MOST=3 "$root/tools/check-gpu-serving" quick own
+ok "up to the most that a run may take" grep -q '"window_s": 3.0' quick/own-auto-80.json
+ok "and not beyond what it needs" env SWEEP_SECONDS=0 SATURATED_SECONDS=1 WIDTH=2 PERCENTS=80 "$root/tools/check-gpu-serving" quick own
+ok "which is 55 divided by the square of the width" grep -q '"window_s": 1.0' quick/own-auto-80.json
 ok "there is no capacity" sh -c '[ -s quick/own-auto-80.json ] && ! [ -e quick/own-auto-capacity ]'
 ok "without a peer its step is skipped" serving third peer
 ok "and says why" grep -q "peer: skipped, PEER names no command" third/steps.txt

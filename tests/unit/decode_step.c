@@ -229,6 +229,38 @@ static void test_decode__is_not_used_where_it_must_not_or_cannot(void **state)
 	bed_close(&b);
 }
 
+static void test_decode__the_ordinary_step_can_be_compared(void **state)
+{
+	static const enum dtype type[] = {DTYPE_BF16, DTYPE_F32};
+	int32_t token[ALL];
+	struct mat due;
+	struct bed b;
+
+	skip_without_kernels();
+	fakes_take();
+	tokens(token);
+	make_model(*state, shapes[0]);
+	bed_open(&b, *state, (struct load_options){.device = LOAD_CPU});
+	assert_false(paged_step_persistent(b.l.step, true));
+	feed(&b, token, ALL, 0, PROMPT);
+	due = feed(&b, token, ALL, PROMPT, 1);
+	for (int i = 0; i < 4; i++) {
+		const int persistent = i % 2;
+		struct mat made;
+		struct bed g;
+
+		bed_open(&g, *state, (struct load_options){.device = LOAD_GPU});
+		assert_true(paged_step_persistent(g.l.step, i < 2 ? persistent : !persistent));
+		feed(&g, token, ALL, 0, PROMPT);
+		assert_true(paged_step_persistent(g.l.step, persistent)); /* between two steps, too */
+		made = feed(&g, token, ALL, PROMPT, 1);
+		assert_int_equal(made.dtype, type[persistent]);
+		near(&made, &due, 0.02);
+		bed_close(&g);
+	}
+	bed_close(&b);
+}
+
 static void test_decode__a_launch_that_fails_is_an_error(void **state)
 {
 	static const char *const staged[] = {"cuLaunchCooperativeKernel=719", "cuMemcpyHtoDAsync_v2=719"};
@@ -264,6 +296,7 @@ int main(void)
 		scratch_test(test_decode__fp8_weights_are_near_too),
 		scratch_test(test_decode__a_row_takes_the_token_that_was_sampled),
 		scratch_test(test_decode__is_not_used_where_it_must_not_or_cannot),
+		scratch_test(test_decode__the_ordinary_step_can_be_compared),
 		scratch_test(test_decode__a_launch_that_fails_is_an_error),
 	};
 

@@ -25,6 +25,7 @@ struct paged_step {
 	struct paged_layer *cache; /* [layers] */
 	struct attention attention;
 	struct decode *decode;	/* for steps with one row; NULL: not used */
+	bool persistent;	/* and they use it */
 	struct paged_rows rows; /* of the last forward pass, as the operations read them */
 	struct mat logits;	/* of the last forward pass */
 	struct sample sample;	/* of the last call */
@@ -161,6 +162,7 @@ enum status paged_step_create(struct paged_step **out, struct model *m, struct b
 	if (!st && back->kind == BACKEND_GPU && !options->cache_e4m3 && !options->deterministic &&
 	    m->owners <= 1 && !m->lora.dora)
 		st = decode_create(&s->decode, m, back, s->cache, err);
+	s->persistent = s->decode != NULL;
 	if (st)
 		paged_step_release(out);
 	return st;
@@ -328,6 +330,12 @@ static enum status check(const struct paged_step *s, const struct paged_rows *r,
 	return STATUS_OK;
 }
 
+bool paged_step_persistent(struct paged_step *s, bool use)
+{
+	s->persistent = use && s->decode;
+	return s->decode != NULL;
+}
+
 enum status paged_step_forward(struct paged_step *s, const struct paged_rows *rows, struct error *err)
 {
 	const struct replay work = {.key = key_of(s, rows), .run = forward, .arg = s};
@@ -337,7 +345,7 @@ enum status paged_step_forward(struct paged_step *s, const struct paged_rows *ro
 		st = s->back->ops->paged_put(s->back, rows, &s->room, &s->rows, err);
 	if (st)
 		return st;
-	if (s->decode && rows->rows == 1 && rows->sequences == 1 && rows->outputs == 1)
+	if (s->persistent && rows->rows == 1 && rows->sequences == 1 && rows->outputs == 1)
 		return decode_forward(s->decode, &s->rows, s->m.last, &s->logits, err);
 	s->logits = first_rows(s, s->rows.rows, s->rows.outputs).logits;
 	return s->back->ops->replay(s->back, &work, err);
