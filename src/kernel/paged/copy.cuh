@@ -61,7 +61,7 @@ static __device__ __forceinline__ void piece_store(const struct paged_copy_args 
 	}
 }
 
-#define PIECES_MOST (PAGED_COPY_ELEMENTS * 2 / PAGED_COPY_BYTES) /* of a thread at once */
+#define PIECES_MOST (PAGED_COPY_ELEMENTS * 2 / PAGED_COPY_BYTES) /* pieces that a thread has in flight */
 
 /* The thread's pieces of a round, which begins with piece number `first`. */
 static __device__ __forceinline__ void pieces_find(const struct paged_copy_args *a, uint32_t first, struct piece *p, const bool E4M3)

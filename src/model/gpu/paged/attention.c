@@ -185,8 +185,8 @@ static enum status run_part(struct backend *back, const struct paged_call *c, co
 		  : gpu_launch_early(kernel, g->stream, grid, block, PAGED_TILES_SHARED(dim), &args, err);
 }
 
-/* A graph is captured only of a step whose sequences have one row each. Such a step has no parts, whatever
- * its lengths. */
+/* A graph is captured only of a step whose sequences have one row each. There are no parts then, whatever the
+ * lengths. */
 static enum status run_tiles(struct backend *back, const struct paged_call *c, struct error *err)
 {
 	const struct paged_placed *placed = c->rows->lists;

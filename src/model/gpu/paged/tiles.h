@@ -7,7 +7,7 @@
 #include "kernel/paged/tiles.h"
 #include "model/gpu/paged/work.h"
 
-/* Rows of a sequence from which on tiles are faster, although they need a copy of the sequence's pages
+/* Rows of a sequence from which on tiles are faster, the copy of its pages included
  * (docs/explanation/design/engine.md, "When the copy pays"). */
 enum { PAGED_TILES_LEAST = 64 };
 
