@@ -4,8 +4,8 @@
  *
  *   tests/gpu/kernel_cases time paged     checks all cases of cases_paged.c first, then times these steps
  *
- * A line is one layer of a step. It has the time, the rate at which the step's keys and values are read once, the share of the
- * DRAM's rate by its clock and width, and the rate of FLOP. That is the kernel for few rows, which reads pages. A chunk's line also has
+ * A line is one layer of a step. First comes the kernel for few rows, which reads pages. The line has its time, the rate at which
+ * keys and values are read once, the share of the DRAM's rate by its clock and width, and the rate of FLOP. A chunk's line also has
  * the rate of the kernel for many rows ("tiles"), which includes the time of copying the pages. The parentheses have the time of the
  * copy, and the rate of the tiles without it. Then comes the rate of the dense kernel at the same shape, which reads the same copy, and
  * the ratio of "tiles" to it. If "tiles" is faster than the kernel for few rows, the copy pays. A decode step's line also has the times

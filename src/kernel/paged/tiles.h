@@ -35,9 +35,9 @@ struct paged_part {
 };
 static_assert(sizeof(struct paged_part) == 16, "layout shared with nvcc");
 
-/* Entries tiles_bf16_dD of file paged_attention_sm90, D = 64 or 128. The tensor maps, o, o_step, heads,
- * kv_heads and scale_log2 are as in the dense kernel. Of the other arguments, left is ATTENTION_OPEN, right
- * is 0, passes is 1, and q_starts is any address but 0. */
+/* Entries tiles_bf16_dD of file paged_attention_sm90, D = 64 or 128. Arguments are those of the dense kernel,
+ * with left ATTENTION_OPEN, right 0, passes 1, and any address but 0 as q_starts. Units are numbered by the
+ * list. */
 struct paged_tiles_args {
 	struct attention_sm90_args dense;
 	DEVICE_PTR(const struct paged_tile) tile;
