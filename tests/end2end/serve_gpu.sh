@@ -21,7 +21,7 @@ ok "is for the GPU" says '^device  *NVIDIA H100' out
 ok "one for the GPU needs no --memory" expect 0 serve tiny --plan --device gpu --json
 ok "and has its name" says '"device": "NVIDIA H100' out
 all=$(sed -n 's/^ "bytes": \([0-9]*\),/\1/p' out)
-ok "less memory is planned as stated" expect 0 serve tiny --plan --memory 100MB --json
+ok "less memory is planned as stated" expect 0 serve tiny --plan --memory 130MB --json
 ok "on the same GPU" eval 'says "\"device\": \"NVIDIA H100" out && [ "$(sed -n "s/^ \"bytes\": \([0-9]*\),/\1/p" out)" -lt "$all" ]'
 ok "the CPU if that is asked for" eval 'expect 0 serve tiny --plan --device cpu && says "^device  *cpu$" out'
 FAKE_CUDA=memory=2049 "$assay" serve tiny --plan > out 2> err

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention over a paged KV cache. A case's p0 is heads << 16 | kv_heads, p1 a step of the table below with flags; the entry
- * tells the cache's type and the head size. Pages are in no order; positions that hold no key are NaN. "tiles_e4m3" is no entry:
- * paged_widen converts the pages, and tiles_bf16 reads the copy. The reference reads the pages themselves. So scales are powers of
- * two there, whose products are BF16 numbers. The cases of paged_widen have other scales, and the copy has the reference's bits.
+ * tells the cache's type and the head size. Pages are in no order; positions that hold no key are NaN. Cases of tiles copy the pages by
+ * paged_copy, and tiles_bf16 reads the copy; "tiles_e4m3" is no entry. The reference reads the pages themselves. So scales are powers
+ * of two there, whose products are BF16 numbers. The cases of paged_copy have other scales, and the copy has the reference's bits.
  */
 #include "cases.h"
 #include "core/math/random.h"
 #include "gpu/device/tensor_map.h"
 #include "kernel/paged/attention.h"
-#include "kernel/paged/widen.h"
+#include "kernel/paged/copy.h"
 #include "model/gpu/paged/tiles.h"
 #include "ref.h"
 #include <inttypes.h>
@@ -114,10 +114,19 @@ static const struct kernel_case cases[] = {
 	{"tiles_bf16_d128", "prompts and chunks", 200000, 7, PAGED_TILES_THREADS(128), HEADS(4, 2), LARGE},
 	{"tiles_bf16_d128", "prompts and chunks, pages of 16", 200000, 132, PAGED_TILES_THREADS(128), HEADS(4, 1), LARGE | PAGE_16},
 	{"tiles_bf16_d128", "prompts and chunks, pages of 64", 200000, 132, PAGED_TILES_THREADS(128), HEADS(4, 1), LARGE | PAGE_64},
-	{"paged_widen", "a prompt", 150, 3, PAGED_WIDEN_THREADS, HEADS(2, 2), PROMPT},
-	{"paged_widen", "several prompts, in parts", 300, 5, PAGED_WIDEN_THREADS, HEADS(9, 3), PROMPTS | PAGE_16 | SMALL_COPY},
-	{"paged_widen", "several prompts, pages of 64", 300, 300, PAGED_WIDEN_THREADS, HEADS(8, 1), PROMPTS | PAGE_64},
-	{"paged_widen", "prompts and chunks", 200000, 1056, PAGED_WIDEN_THREADS, HEADS(28, 4), LARGE},
+	{"tiles_bf16_d128", "several prompts", 300, 5, PAGED_TILES_THREADS(128), HEADS(4, 2), PROMPTS},
+	{"tiles_bf16_d64", "several prompts, in parts", 300, 5, PAGED_TILES_THREADS(64), HEADS(3, 1), PROMPTS | PAGE_16 | SMALL_COPY},
+	{"tiles_bf16_d128", "several prompts, in parts", 300, 5, PAGED_TILES_THREADS(128), HEADS(2, 1), PROMPTS | SMALL_COPY},
+	{"tiles_bf16_d64", "no prompt", 600, 4, PAGED_TILES_THREADS(64), HEADS(3, 1), DECODE_64},
+	{"tiles_bf16_d128", "prompts and chunks, in parts", 200000, 132, PAGED_TILES_THREADS(128), HEADS(28, 4), LARGE | SMALL_COPY},
+	{"paged_copy_bf16", "a prompt", 150, 3, PAGED_COPY_THREADS, HEADS(2, 2), PROMPT},
+	{"paged_copy_bf16", "several prompts, in parts", 300, 5, PAGED_COPY_THREADS, HEADS(9, 3), PROMPTS | PAGE_16 | SMALL_COPY},
+	{"paged_copy_bf16", "several prompts, pages of 64", 300, 300, PAGED_COPY_THREADS, HEADS(8, 1), PROMPTS | PAGE_64},
+	{"paged_copy_bf16", "prompts and chunks", 200000, 528, PAGED_COPY_THREADS, HEADS(28, 4), LARGE},
+	{"paged_copy_e4m3", "a prompt", 150, 3, PAGED_COPY_THREADS, HEADS(2, 2), PROMPT},
+	{"paged_copy_e4m3", "several prompts, in parts", 300, 5, PAGED_COPY_THREADS, HEADS(9, 3), PROMPTS | PAGE_16 | SMALL_COPY},
+	{"paged_copy_e4m3", "several prompts, pages of 64", 300, 300, PAGED_COPY_THREADS, HEADS(8, 1), PROMPTS | PAGE_64},
+	{"paged_copy_e4m3", "prompts and chunks", 200000, 528, PAGED_COPY_THREADS, HEADS(28, 4), LARGE},
 	{"tiles_e4m3_d64", "a prompt", 150, 3, PAGED_TILES_THREADS(64), HEADS(2, 2), PROMPT},
 	{"tiles_e4m3_d128", "a prompt", 150, 3, PAGED_TILES_THREADS(128), HEADS(2, 2), PROMPT | PAGE_16},
 	{"tiles_e4m3_d64", "a chunk behind keys", 2300, 4, PAGED_TILES_THREADS(64), HEADS(3, 1), CHUNK | PAGE_16},
@@ -143,13 +152,13 @@ static const struct kernel_case cases[] = {
 };
 
 /* Arrays of a case on both sides. */
-enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, FIRST, PARTIAL, ARRIVED, TILE, PART, WIDE, COPY, COPY_PAGE, ARRAYS };
+enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, FIRST, PARTIAL, ARRIVED, TILE, PART, COPIED, COPY, ARRAYS };
 struct paged_case {
 	const struct kernel_case *c;
 	uint32_t dim, heads, kv_heads, page_bits, blocks;
-	bool e4m3, invariant, tiled, late, widened; /* widened: a case of paged_widen alone */
+	bool e4m3, invariant, tiled, late, copied; /* copied: a case of paged_copy alone */
 	int64_t sequences, rows, pages, units, tiles;
-	int64_t parts, parts_most, wides_most, copy_blocks; /* copy_blocks: 0 if tiles read pages */
+	int64_t parts, parts_most, blocks_most, copy_blocks;
 	int32_t begin[SEQUENCES_MOST + 1], keys[SEQUENCES_MOST];
 	void *host[ARRAYS];
 	uint64_t bytes[ARRAYS];
@@ -179,10 +188,10 @@ static void describe(struct paged_case *p, const struct kernel_case *c)
 				 .kv_heads = c->p0 & 0xffff,
 				 .page_bits = c->p1 & PAGE_16 ? 4 : c->p1 & PAGE_64 ? 6 : 5,
 				 .blocks = c->blocks,
-				 .e4m3 = strstr(c->entry, "e4m3") || !strcmp(c->entry, "paged_widen"),
+				 .e4m3 = strstr(c->entry, "e4m3"),
 				 .invariant = c->p1 & INVARIANT,
 				 .tiled = !strncmp(c->entry, "tiles", 5),
-				 .widened = !strcmp(c->entry, "paged_widen"),
+				 .copied = !strncmp(c->entry, "paged_copy", 10),
 				 .late = strstr(c->entry, "late")};
 	while (p->sequences < SEQUENCES_MOST && s->of[p->sequences].keys) {
 		p->keys[p->sequences] = s->of[p->sequences].keys;
@@ -310,16 +319,14 @@ static enum status fill_tiles(struct paged_case *p, struct error *err)
 				.room = p->tiles,
 				.part = p->host[PART],
 				.part_room = p->parts_most,
-				.blocks = p->copy_blocks,
-				.wide = p->host[WIDE],
-				.wide_room = p->wides_most};
+				.copy_blocks = p->copy_blocks,
+				.block = p->host[COPIED],
+				.block_room = p->blocks_most};
 	const struct paged_work_rows rows = {
 		.begin = p->begin, .keys = p->keys, .sequences = p->sequences, .page_tokens = 1u << p->page_bits};
-	enum status st = paged_tiles_fill(&t, &rows, err);
+	enum status st = p->tiled || p->copied ? paged_tiles_fill(&t, &rows, err) : STATUS_OK;
 
 	p->parts = t.parts;
-	for (int64_t i = 0; i < p->copy_blocks; i++)
-		((int32_t *)p->host[COPY_PAGE])[i] = (int32_t)i;
 	return st;
 }
 
@@ -335,14 +342,13 @@ static void size_tiles(struct paged_case *p)
 	p->parts_most = paged_tiles_parts_most(p->rows);
 	p->bytes[TILE] = (uint64_t)(p->tiles + 1) * sizeof(struct paged_tile);
 	p->bytes[PART] = (uint64_t)p->parts_most * sizeof(struct paged_part);
-	if (p->e4m3 && (p->tiled || p->widened)) {
-		p->wides_most = paged_tiles_wides_most(&most);
+	if (p->tiled || p->copied) {
+		p->blocks_most = paged_tiles_blocks_most(&most);
 		p->copy_blocks = p->c->p1 & SMALL_COPY ? (most.positions + each - 1) / each : paged_tiles_copy_blocks(&most);
 		p->copy_blocks += !p->copy_blocks;
 	}
-	p->bytes[WIDE] = (uint64_t)(p->wides_most + 1) * sizeof(struct paged_wide);
+	p->bytes[COPIED] = (uint64_t)(p->blocks_most + 1) * sizeof(struct paged_block);
 	p->bytes[COPY] = (uint64_t)(p->copy_blocks * each + 1) * ld_kv(p) * 2;
-	p->bytes[COPY_PAGE] = (uint64_t)(p->copy_blocks + 1) * sizeof(int32_t);
 }
 
 static enum status open_case(struct kit *k, struct paged_case *p, struct error *err)
@@ -439,52 +445,55 @@ static enum status tiles_args(struct kit *k, const struct paged_case *p, int64_t
 			      struct error *err)
 {
 	const struct paged_part *host = (const struct paged_part *)p->host[PART] + part;
-	const uint64_t kv = address(p, p->e4m3 ? COPY : KV, true);
-	const uint32_t bits = p->e4m3 ? p->dim == 64 ? 6 : 7 : p->page_bits;
-	const int64_t positions = p->e4m3 ? p->copy_blocks << bits : (p->pages + 1) << bits;
+	const uint64_t keys = address(p, COPY, true), values = keys + (uint64_t)p->kv_heads * p->dim * 2;
+	const unsigned each = PAGED_TILES_KEYS(p->dim);
+	const int64_t positions = p->copy_blocks * each;
 	enum status st;
 
 	*a = (struct paged_tiles_args){
 		.dense = {.o = address(p, O, true),
-			  .q_starts = address(p, PART, true),
+			  .q_starts = address(p, TILE, true),
 			  .o_step = {.head = p->dim, .row = (int64_t)ld_o(p)},
 			  .heads = p->heads,
 			  .kv_heads = p->kv_heads,
 			  .left = ATTENTION_OPEN,
+			  .passes = 1,
 			  .scale_log2 = 1.44269504f / sqrtf((float)p->dim)},
-		.page = address(p, p->e4m3 ? COPY_PAGE : PAGE, true),
 		.tile = address(p, TILE, true) + host->tile * sizeof(struct paged_tile),
-		.count = address(p, PART, true) + (uint64_t)part * sizeof(*host) + offsetof(struct paged_part, tiles),
-		.page_bits = bits,
+		.count = host->tiles,
 	};
 	st = make_map(k, &a->dense.q_map, address(p, Q, true), p->rows, ld_q(p), p->heads, p->dim, 64, err);
 	if (!st)
-		st = make_map(k, &a->dense.k_map, kv, positions, ld_kv(p), p->kv_heads, p->dim, 1u << bits, err);
+		st = make_map(k, &a->dense.k_map, keys, positions, ld_kv(p), p->kv_heads, p->dim, each, err);
 	if (!st)
-		st = make_map(k, &a->dense.v_map, kv + (uint64_t)p->kv_heads * p->dim * 2, positions, ld_kv(p), p->kv_heads,
-			      p->dim, 1u << bits, err);
+		st = make_map(k, &a->dense.v_map, values, positions, ld_kv(p), p->kv_heads, p->dim, each, err);
 	return st ? st : make_map(k, &a->dense.o_map, address(p, O, true), p->rows, ld_o(p), p->heads, p->dim, 16, err);
 }
 
-static struct paged_widen_args widen_args(const struct paged_case *p, int64_t part, bool device)
+static struct paged_copy_args copy_args(const struct paged_case *p, int64_t part, bool device)
 {
 	const struct paged_part *host = (const struct paged_part *)p->host[PART] + part;
 
-	return (struct paged_widen_args){
+	return (struct paged_copy_args){
 		.kv = address(p, KV, device),
 		.scale = address(p, SCALE, device),
-		.wide = address(p, COPY, device),
+		.copy = address(p, COPY, device),
 		.page = address(p, PAGE, device),
-		.block = address(p, WIDE, device) + host->wide * sizeof(struct paged_wide),
+		.block = address(p, COPIED, device) + host->block * sizeof(struct paged_block),
 		.ld_kv = ld_kv(p),
 		.ld_scale = 2 * p->kv_heads,
-		.ld_wide = ld_kv(p),
-		.blocks = host->wides,
+		.ld_copy = ld_kv(p),
+		.blocks = host->blocks,
 		.columns = (uint32_t)ld_kv(p),
 		.block_bits = p->dim == 64 ? 6 : 7,
 		.page_bits = p->page_bits,
 		.head_bits = p->dim == 64 ? 6 : 7,
 	};
+}
+
+static const char *copy_entry(const struct paged_case *p)
+{
+	return p->e4m3 ? "paged_copy_e4m3" : "paged_copy_bf16";
 }
 
 /* Enqueues; nobody waits. */
@@ -500,16 +509,16 @@ static enum status start(struct kit *k, struct gpu_kernel *kernel, const struct 
 static enum status launch_part(struct kit *k, const struct paged_case *p, int64_t part, bool early, struct error *err)
 {
 	struct paged_tiles_args a;
-	const struct paged_widen_args w = widen_args(p, part, true);
-	struct gpu_kernel *tiles, *widen;
+	const struct paged_copy_args copied = copy_args(p, part, true);
+	struct gpu_kernel *tiles, *copy;
 	enum status st = gpu_kernel(k->device, &tiles, "paged_attention_sm90", p->dim == 64 ? "tiles_bf16_d64" : "tiles_bf16_d128", err);
 
 	if (!st)
-		st = gpu_kernel(k->device, &widen, "paged_attention", "paged_widen", err);
+		st = gpu_kernel(k->device, &copy, "paged_attention", copy_entry(p), err);
 	if (!st)
 		st = tiles_args(k, p, part, &a, err);
-	if (!st && p->e4m3)
-		st = start(k, widen, p, PAGED_WIDEN_THREADS, 0, &w, early, err);
+	if (!st)
+		st = start(k, copy, p, PAGED_COPY_THREADS, 0, &copied, early, err);
 	return st ? st
 		  : start(k, tiles, p, (unsigned)PAGED_TILES_THREADS(p->dim), PAGED_TILES_SHARED(p->dim), &a, early, err);
 }
@@ -666,6 +675,28 @@ static enum status compare_alone(struct kit *k, const struct paged_case *p, cons
 	return st;
 }
 
+/* Tiles in one part have the same bits. */
+static enum status compare_whole(struct kit *k, const struct paged_case *p, const uint16_t *parts, struct error *err)
+{
+	struct kernel_case c = *p->c;
+	struct paged_case whole;
+	uint16_t *found = NULL;
+	enum status st;
+
+	c.p1 &= ~(uint32_t)SMALL_COPY;
+	describe(&whole, &c);
+	st = open_case(k, &whole, err);
+	if (!st && (whole.parts != 1 || p->parts < 2))
+		st = error_set(err, STATUS_BUG, "the step has %" PRId64 " parts and %" PRId64, p->parts, whole.parts);
+	if (!st)
+		st = result_of(k, &whole, false, &found, err);
+	if (!st && memcmp(found, parts, p->bytes[O]))
+		st = error_set(err, STATUS_MISMATCH, "tiles in one part have other bits");
+	free(found);
+	close_case(k, &whole);
+	return st;
+}
+
 static enum status one(struct kit *k, const struct kernel_case *c, struct error *err)
 {
 	struct paged_case p;
@@ -688,25 +719,27 @@ static enum status one(struct kit *k, const struct kernel_case *c, struct error 
 		st = compare_plain(k, &p, found, err);
 	if (!st && p.invariant)
 		st = compare_alone(k, &p, found, err);
+	if (!st && p.tiled && c->p1 & SMALL_COPY)
+		st = compare_whole(k, &p, found, err);
 	free(found);
 	free(again);
 	close_case(k, &p);
 	return st;
 }
 
-/* One part of the step, against the reference's bits. Positions without keys keep what they had. */
+/* One part of the step, against the reference's bits. */
 static enum status compare_copy(struct kit *k, struct paged_case *p, int64_t part, struct error *err)
 {
-	const struct paged_widen_args host = widen_args(p, part, false), device = widen_args(p, part, true);
-	const struct ref_grid grid = {p->blocks, PAGED_WIDEN_THREADS};
+	const struct paged_copy_args host = copy_args(p, part, false), device = copy_args(p, part, true);
+	const struct ref_grid grid = {p->blocks, PAGED_COPY_THREADS};
 	uint16_t *found = malloc(p->bytes[COPY]), *expected = p->host[COPY];
 	struct gpu_kernel *kernel;
-	enum status st = found ? gpu_kernel(k->device, &kernel, "paged_attention", "paged_widen", err)
+	enum status st = found ? gpu_kernel(k->device, &kernel, "paged_attention", p->c->entry, err)
 			       : error_set(err, STATUS_NO_RESOURCE, "no memory to compare");
 
-	ref_run("paged_widen", grid, &host);
+	ref_run(p->c->entry, grid, &host);
 	if (!st)
-		st = start(k, kernel, p, PAGED_WIDEN_THREADS, 0, &device, part % 2, err);
+		st = start(k, kernel, p, PAGED_COPY_THREADS, 0, &device, part % 2, err);
 	if (!st)
 		st = gpu_stream_wait(k->stream, err);
 	if (!st)
@@ -738,7 +771,7 @@ static enum status one_copy(struct kit *k, const struct kernel_case *c, struct e
 
 static enum status one_of_either(struct kit *k, const struct kernel_case *c, struct error *err)
 {
-	return (strcmp(c->entry, "paged_widen") ? one : one_copy)(k, c, err);
+	return (strncmp(c->entry, "paged_copy", 10) ? one : one_copy)(k, c, err);
 }
 
 static void test(struct kit *k)

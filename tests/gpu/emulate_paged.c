@@ -189,15 +189,19 @@ RUN(bf16_d128_late)
 RUN(e4m3_d64_late)
 RUN(e4m3_d128_late)
 
-static void run_widen_itself(const void *args)
+static void run_copy_bf16(const void *args)
 {
-	paged_widen(*(const struct paged_widen_args *)args);
+	paged_copy_bf16(*(const struct paged_copy_args *)args);
 }
 
-static void emulate_widen(const char *entry, struct ref_grid grid, const void *args)
+static void run_copy_e4m3(const void *args)
 {
-	(void)entry;
-	emulate(run_widen_itself, args, grid.blocks, grid.threads);
+	paged_copy_e4m3(*(const struct paged_copy_args *)args);
+}
+
+static void emulate_copy_pages(const char *entry, struct ref_grid grid, const void *args)
+{
+	emulate(strstr(entry, "e4m3") ? run_copy_e4m3 : run_copy_bf16, args, grid.blocks, grid.threads);
 }
 
 static void emulate_units(const char *entry, struct ref_grid grid, const void *args)
@@ -220,7 +224,7 @@ static void emulate_units(const char *entry, struct ref_grid grid, const void *a
 const struct ref_row ref_paged[] = {
 	{"paged_bf16_", emulate_units, sizeof(struct paged_attention_args), offsetof(struct paged_attention_args, o)},
 	{"paged_e4m3_", emulate_units, sizeof(struct paged_attention_args), offsetof(struct paged_attention_args, o)},
-	{"paged_widen", emulate_widen, sizeof(struct paged_widen_args), offsetof(struct paged_widen_args, wide)},
+	{"paged_copy_", emulate_copy_pages, sizeof(struct paged_copy_args), offsetof(struct paged_copy_args, copy)},
 	{"tiles_bf16_", run_tiles, sizeof(struct paged_tiles_args), offsetof(struct paged_tiles_args, dense.o)},
 	{NULL, NULL, 0, 0},
 };

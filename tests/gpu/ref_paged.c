@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel/paged/attention.h in double, by the definition: a column at a time, whatever units its keys are divided into. */
 #include "kernel/paged/attention.h"
+#include "kernel/paged/copy.h"
 #include "kernel/paged/tiles.h"
-#include "kernel/paged/widen.h"
 #include "ref.h"
 #include <math.h>
 #include <stdlib.h>
@@ -136,70 +136,80 @@ static void run_tiles(const char *entry, struct ref_grid grid, const void *args)
 	const uint32_t kv_heads = t->dense.kv_heads, group = t->dense.heads / kv_heads;
 	struct paged_attention_args a = {
 		.o = t->dense.o,
-		.page = t->page,
 		.ld_q = t->dense.q_map.opaque[5] / 2,
 		.ld_o = (uint64_t)t->dense.o_step.row,
 		.ld_kv = t->dense.k_map.opaque[5] / 2,
 		.group = group,
 		.kv_heads = kv_heads,
-		.page_bits = t->page_bits,
+		.page_bits = 30, /* all keys of a sequence are in its page 0 */
 		.scale_log2 = t->dense.scale_log2,
 	};
 	const struct caller c = {&a, dim, false};
 	const struct paged_tile *tile = (const struct paged_tile *)(uintptr_t)t->tile;
+	const int32_t first_page = 0, *page = &first_page;
+	uint64_t copy_at, keys_at;
 
 	(void)grid;
 	memcpy(&a.q, &t->dense.q_map.opaque[0], sizeof(a.q));
-	memcpy(&a.kv, &t->dense.k_map.opaque[0], sizeof(a.kv));
-	for (uint32_t i = 0; i < *(const uint32_t *)(uintptr_t)t->count; i++, tile++) {
+	memcpy(&copy_at, &t->dense.k_map.opaque[0], sizeof(copy_at));
+	memcpy(&a.page, &page, sizeof(a.page));
+	for (uint32_t i = 0; i < t->count; i++, tile++) {
 		const struct paged_unit u = {.row = tile->row,
 					     .position = tile->keys - tile->rows,
-					     .page = tile->page,
 					     .kv_head = (uint16_t)(tile->head / group)};
 		const int32_t whole = tile->first * 64 + PAGED_TILES_ROWS(dim), end = whole < tile->rows ? whole : tile->rows;
-		double *kv = cache_of(&c, &u, u.position + end);
+		double *kv;
 
+		keys_at = copy_at + tile->key * a.ld_kv * 2;
+		memcpy(&a.kv, &keys_at, sizeof(a.kv));
+		kv = cache_of(&c, &u, u.position + end);
 		for (int32_t row = tile->first * 64; row < end; row++)
 			column(&c, &u, (uint32_t)row * group + tile->head % group, kv, u.position + end);
 		free(kv);
 	}
 }
 
-/* A position of the copy. */
-static void widen_row(const struct paged_widen_args *a, const double *numbers, uint64_t row, uint64_t to)
+/* A position of the copy that the sequence has. */
+static void copy_row(const struct paged_copy_args *a, bool narrow, const double *numbers, uint64_t row, uint16_t *to)
 {
-	const uint8_t *from = (const uint8_t *)(uintptr_t)a->kv + row * a->ld_kv;
 	const float *scale = (const float *)(uintptr_t)a->scale;
-	uint16_t *wide = (uint16_t *)(uintptr_t)a->wide + to * a->ld_wide;
 
-	for (uint32_t i = 0; i < a->columns; i++)
-		wide[i] = to_bf16((double)((float)numbers[from[i]] *
-					   scale[paged_scale_at(row, i >> a->head_bits, a->ld_scale, a->page_bits)]));
+	for (uint32_t i = 0; i < a->columns; i++) {
+		const uint64_t at = row * a->ld_kv + i;
+
+		to[i] = narrow ? to_bf16((double)((float)numbers[((const uint8_t *)(uintptr_t)a->kv)[at]] *
+						  scale[paged_scale_at(row, i >> a->head_bits, a->ld_scale, a->page_bits)]))
+			       : ((const uint16_t *)(uintptr_t)a->kv)[at];
+	}
 }
 
-static void run_widen(const char *entry, struct ref_grid grid, const void *args)
+static void run_copy(const char *entry, struct ref_grid grid, const void *args)
 {
-	const struct paged_widen_args *a = args;
-	const struct paged_wide *block = (const struct paged_wide *)(uintptr_t)a->block;
+	const struct paged_copy_args *a = args;
+	const struct paged_block *block = (const struct paged_block *)(uintptr_t)a->block;
 	double numbers[256];
 
-	(void)entry;
 	(void)grid;
 	for (int i = 0; i < 256; i++)
 		numbers[i] = e4m3((uint8_t)i);
-	for (uint32_t b = 0; b < a->blocks; b++)
-		for (uint32_t key = 0; key < block[b].keys; key++) {
-			const int32_t *page = (const int32_t *)(uintptr_t)a->page + block[b].page;
-			const uint64_t row = ((uint64_t)page[key >> a->page_bits] << a->page_bits) + (key & ((1u << a->page_bits) - 1));
+	for (uint64_t i = 0; i < (uint64_t)a->blocks << a->block_bits; i++) {
+		const struct paged_block b = block[i >> a->block_bits];
+		const uint32_t key = i & ((1u << a->block_bits) - 1);
+		const int32_t *page = (const int32_t *)(uintptr_t)a->page + b.page;
+		uint16_t *to = (uint16_t *)(uintptr_t)a->copy + i * a->ld_copy;
 
-			widen_row(a, numbers, row, ((uint64_t)b << a->block_bits) + key);
-		}
+		if (key < b.keys)
+			copy_row(a, strstr(entry, "e4m3"), numbers,
+				 ((uint64_t)page[key >> a->page_bits] << a->page_bits) + (key & ((1u << a->page_bits) - 1)), to);
+		else
+			memset(to, 0, a->columns * sizeof(*to));
+	}
 }
 
 const struct ref_row ref_paged[] = {
 	{"paged_bf16_", run, sizeof(struct paged_attention_args), offsetof(struct paged_attention_args, o)},
 	{"paged_e4m3_", run, sizeof(struct paged_attention_args), offsetof(struct paged_attention_args, o)},
-	{"paged_widen", run_widen, sizeof(struct paged_widen_args), offsetof(struct paged_widen_args, wide)},
+	{"paged_copy_", run_copy, sizeof(struct paged_copy_args), offsetof(struct paged_copy_args, copy)},
 	{"tiles_bf16_", run_tiles, sizeof(struct paged_tiles_args), offsetof(struct paged_tiles_args, dense.o)},
 	{NULL, NULL, 0, 0},
 };

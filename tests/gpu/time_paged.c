@@ -4,11 +4,12 @@
  *
  *   tests/gpu/kernel_cases time paged     checks all cases of cases_paged.c first, then times these steps
  *
- * A line is one layer of a step. It has the time, the rate at which the step's keys and values are read once, the share of the
- * DRAM's rate by its clock and width, and the rate of FLOP. A chunk's line also has the rates of the kernel for many rows ("tiles")
- * and of the dense kernel at the same shape. Over an E4M3 cache the rate of "tiles" includes the conversion of the pages
- * ("widen", whose own time follows), and the dense kernel reads the copy. A decode step's line also has the times with other rings. Successive calls read
- * other pages, of 400 MB together. So keys come from memory and not from the L2.
+ * A line is one layer of a step. First comes the kernel for few rows, which reads pages. The line has its time, the rate at which
+ * keys and values are read once, the share of the DRAM's rate by its clock and width, and the rate of FLOP. A chunk's line also has
+ * the rate of the kernel for many rows ("tiles"), which includes the time of copying the pages. The parentheses have the time of the
+ * copy, and the rate of the tiles without it. Then comes the rate of the dense kernel at the same shape, which reads the same copy, and
+ * the ratio of "tiles" to it. If "tiles" is faster than the kernel for few rows, the copy pays. A decode step's line also has the times
+ * with other rings. Successive calls read other pages, of 400 MB together. So keys come from memory and not from the L2.
  */
 #include "cases.h"
 #include "core/math/random.h"
@@ -51,10 +52,14 @@ static const struct timed steps[] = {
 	{&smollm, false, false, 0, 0, 2048, 0},	  {&smollm, false, false, 0, 0, 2048, 4096}, {&qwen, true, false, 0, 0, 2048, 4096},
 	{&qwen, true, false, 0, 0, 2048, 0},	  {&qwen, true, false, 0, 0, 8192, 0},	   {&qwen, true, false, 0, 0, 2048, 16384},
 	{&llama, true, false, 0, 0, 2048, 4096},  {&smollm, true, false, 0, 0, 2048, 4096},
+	{&qwen, false, false, 0, 0, 64, 4096},	  {&qwen, false, false, 0, 0, 128, 4096},  {&qwen, false, false, 0, 0, 256, 4096},
+	{&qwen, false, false, 0, 0, 512, 4096},	  {&qwen, false, false, 0, 0, 64, 16384},  {&qwen, false, false, 0, 0, 128, 16384},
+	{&qwen, false, false, 0, 0, 256, 16384},  {&smollm, false, false, 0, 0, 64, 4096}, {&smollm, false, false, 0, 0, 128, 4096},
+	{&qwen, true, false, 0, 0, 64, 4096},	  {&qwen, true, false, 0, 0, 64, 16384},
 	{&qwen, false, true, 0, 0, 2048, 4096},	  {&qwen, false, false, 64, 600, 256, 600}, {&qwen, false, false, 64, 600, 1024, 600},
 };
 
-enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, FIRST, PARTIAL, ARRIVED, TILE, PART, WIDE, COPY, COPY_PAGE, ARRAYS };
+enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, FIRST, PARTIAL, ARRIVED, TILE, COPIED, COPY, ARRAYS };
 struct bed {
 	struct kit *k;
 	const struct timed *t;
@@ -64,10 +69,10 @@ struct bed {
 	int32_t begin[SEQUENCES_MOST + 1], keys[SEQUENCES_MOST];
 	int64_t sequences, pages, positions, copies, turn;
 	gpu_ptr memory[ARRAYS];
-	struct gpu_kernel *tiles_kernel, *widen_kernel;
+	struct gpu_kernel *tiles_kernel, *copy_kernel;
 	struct paged_tiles_args tiles;
-	struct paged_widen_args widen;
-	int64_t copy_blocks; /* 0: tiles read the pages */
+	struct paged_copy_args copy;
+	int64_t copy_blocks; /* 0: the step has no tiles */
 	struct attention_own *dense;
 	struct attention_operands operands;
 };
@@ -171,44 +176,36 @@ static struct paged_tiles_limits tiles_limits(const struct bed *b)
 /* The lists of tiles to the device. */
 static enum status put_tiles(struct bed *b, const struct paged_tiles *t, struct error *err)
 {
-	enum status st = gpu_copy_to(b->k->device, b->memory[TILE], t->tile, (uint64_t)(t->count + 1) * sizeof(*t->tile), err);
+	enum status st = gpu_copy_to(b->k->device, b->memory[TILE], t->tile, (uint64_t)t->count * sizeof(*t->tile), err);
 
-	if (!st)
-		st = gpu_copy_to(b->k->device, b->memory[PART], t->part, (uint64_t)(t->parts + 1) * sizeof(*t->part), err);
-	if (!st)
-		st = gpu_copy_to(b->k->device, b->memory[WIDE], t->wide, (uint64_t)(t->wides + 1) * sizeof(*t->wide), err);
-	for (int32_t i = 0; !st && i < b->copy_blocks; i++)
-		st = gpu_copy_to(b->k->device, b->memory[COPY_PAGE] + (uint64_t)i * 4, &i, sizeof(i), err);
-	return st;
+	b->tiles.count = (uint32_t)t->count;
+	b->copy.blocks = (uint32_t)t->blocks;
+	return st ? st : gpu_copy_to(b->k->device, b->memory[COPIED], t->block, (uint64_t)t->blocks * sizeof(*t->block), err);
 }
 
 /* The copy has room for all, so that there is one part. */
 static enum status fill_tiles(struct bed *b, struct error *err)
 {
 	const struct paged_tiles_limits most = tiles_limits(b);
+	struct paged_part part;
 	struct paged_tiles t = {.heads = most.heads,
 				.head_dim = most.head_dim,
 				.room = paged_tiles_most(most.heads, most.head_dim, most.rows),
-				.part_room = paged_tiles_parts_most(most.rows),
-				.blocks = b->copy_blocks,
-				.wide_room = paged_tiles_wides_most(&most)};
+				.part = &part,
+				.part_room = 1,
+				.copy_blocks = b->copy_blocks,
+				.block_room = paged_tiles_blocks_most(&most)};
 	const struct paged_work_rows rows = {
 		.begin = b->begin, .keys = b->keys, .sequences = b->sequences, .page_tokens = 1 << PAGE_BITS};
 	enum status st;
 
 	t.tile = calloc((size_t)(t.room + 1), sizeof(*t.tile));
-	t.part = calloc((size_t)(t.part_room + 1), sizeof(*t.part));
-	t.wide = calloc((size_t)(t.wide_room + 1), sizeof(*t.wide));
-	st = t.tile && t.part && t.wide ? paged_tiles_fill(&t, &rows, err)
-					: error_set(err, STATUS_NO_RESOURCE, "no memory for work");
-	if (!st && t.parts > 1)
-		st = error_set(err, STATUS_BUG, "tiles have %lld parts", (long long)t.parts);
+	t.block = calloc((size_t)(t.block_room + 1), sizeof(*t.block));
+	st = t.tile && t.block ? paged_tiles_fill(&t, &rows, err) : error_set(err, STATUS_NO_RESOURCE, "no memory for work");
 	if (!st)
 		st = put_tiles(b, &t, err);
-	b->widen.blocks = (uint32_t)t.wides;
 	free(t.tile);
-	free(t.part);
-	free(t.wide);
+	free(t.block);
 	return st;
 }
 
@@ -230,10 +227,8 @@ static enum status allocate(struct bed *b, int64_t room, struct error *err)
 		[PARTIAL] = (uint64_t)(paged_work_places(b->blocks) + b->blocks) * PAGED_PARTIAL(s->dim) * 4,
 		[ARRIVED] = paged_work_places(b->blocks) * 4,
 		[TILE] = (uint64_t)(paged_tiles_most(s->heads, s->dim, (int64_t)rows) + 1) * sizeof(struct paged_tile),
-		[PART] = (uint64_t)(paged_tiles_parts_most((int64_t)rows) + 1) * sizeof(struct paged_part),
-		[WIDE] = (uint64_t)(paged_tiles_wides_most(&most) + 1) * sizeof(struct paged_wide),
+		[COPIED] = (uint64_t)(paged_tiles_blocks_most(&most) + 1) * sizeof(struct paged_block),
 		[COPY] = (copy_positions + 1) * 2 * s->kv_heads * s->dim * 2,
-		[COPY_PAGE] = (uint64_t)(b->copy_blocks + 1) * 4,
 	};
 	enum status st = STATUS_OK;
 
@@ -292,7 +287,7 @@ static enum status open_step(struct bed *b, struct error *err)
 	b->copies = b->copies < 64 ? b->copies : 64;
 	b->blocks = gpu_sm_count(b->k->device);
 	b->blocks = b->blocks < PAGED_BLOCKS ? b->blocks : PAGED_BLOCKS;
-	if (t->e4m3 && t->rows >= PAGED_TILES_LEAST) {
+	if (t->rows >= PAGED_TILES_LEAST) {
 		const struct paged_tiles_limits most = tiles_limits(b);
 
 		b->copy_blocks = paged_tiles_copy_blocks(&most);
@@ -309,7 +304,7 @@ static enum status open_step(struct bed *b, struct error *err)
 		st = fill_pages(b, err);
 	if (!st)
 		st = fill_work(b, room, err);
-	if (!st)
+	if (!st && b->copy_blocks)
 		st = fill_tiles(b, err);
 	point(b);
 	return st;
@@ -354,19 +349,19 @@ static enum status make_map(struct bed *b, struct tensor_map *map, gpu_ptr data,
 	return gpu_tensor_map(b->k->device, map, &t, box_rows, err);
 }
 
-static void point_widen(struct bed *b)
+static void point_copy(struct bed *b)
 {
 	const struct shape *s = b->t->shape;
 
-	b->widen = (struct paged_widen_args){
+	b->copy = (struct paged_copy_args){
 		.kv = b->memory[KV],
 		.scale = b->memory[SCALE],
-		.wide = b->memory[COPY],
-		.block = b->memory[WIDE],
+		.copy = b->memory[COPY],
+		.block = b->memory[COPIED],
 		.ld_kv = b->args.ld_kv,
 		.ld_scale = b->args.ld_scale,
-		.ld_wide = b->args.ld_kv,
-		.blocks = b->widen.blocks,
+		.ld_copy = b->args.ld_kv,
+		.blocks = b->copy.blocks,
 		.columns = (uint32_t)b->args.ld_kv,
 		.block_bits = s->dim == 64 ? 6 : 7,
 		.page_bits = PAGE_BITS,
@@ -377,73 +372,73 @@ static void point_widen(struct bed *b)
 static enum status point_tiles(struct bed *b, struct error *err)
 {
 	const struct shape *s = b->t->shape;
-	const bool copied = b->copy_blocks > 0;
-	const uint32_t bits = !copied ? PAGE_BITS : s->dim == 64 ? 6 : 7;
-	const int64_t rows = b->begin[b->sequences], positions = copied ? b->copy_blocks << bits : b->pages * b->copies << bits;
-	const gpu_ptr kv = b->memory[copied ? COPY : KV];
+	const unsigned each = PAGED_TILES_KEYS(s->dim);
+	const int64_t rows = b->begin[b->sequences], positions = b->copy_blocks * each;
+	const gpu_ptr keys = b->memory[COPY], values = keys + (uint64_t)s->kv_heads * s->dim * 2;
 	struct attention_sm90_args *a = &b->tiles.dense;
 	enum status st;
 
 	b->tiles = (struct paged_tiles_args){
 		.dense = {.o = b->memory[O],
-			  .q_starts = b->memory[PART],
+			  .q_starts = b->memory[TILE],
 			  .o_step = {.head = s->dim, .row = (int64_t)b->args.ld_o},
 			  .heads = s->heads,
 			  .kv_heads = s->kv_heads,
 			  .left = ATTENTION_OPEN,
+			  .passes = 1,
 			  .scale_log2 = b->args.scale_log2},
-		.page = b->memory[COPY_PAGE],
 		.tile = b->memory[TILE],
-		.count = b->memory[PART] + offsetof(struct paged_part, tiles),
-		.page_bits = bits,
+		.count = b->tiles.count,
 	};
-	point_widen(b);
+	point_copy(b);
 	st = gpu_kernel(b->k->device, &b->tiles_kernel, "paged_attention_sm90", s->dim == 64 ? "tiles_bf16_d64" : "tiles_bf16_d128", err);
 	if (!st)
-		st = gpu_kernel(b->k->device, &b->widen_kernel, "paged_attention", "paged_widen", err);
+		st = gpu_kernel(b->k->device, &b->copy_kernel, "paged_attention", b->t->e4m3 ? "paged_copy_e4m3" : "paged_copy_bf16", err);
 	if (!st)
 		st = make_map(b, &a->q_map, b->memory[Q], rows, b->args.ld_q, s->heads, 64, err);
 	if (!st)
-		st = make_map(b, &a->k_map, kv, positions, b->args.ld_kv, s->kv_heads, 1u << bits, err);
+		st = make_map(b, &a->k_map, keys, positions, b->args.ld_kv, s->kv_heads, each, err);
 	if (!st)
-		st = make_map(b, &a->v_map, kv + (uint64_t)s->kv_heads * s->dim * 2, positions, b->args.ld_kv, s->kv_heads, 1u << bits,
-			      err);
+		st = make_map(b, &a->v_map, values, positions, b->args.ld_kv, s->kv_heads, each, err);
 	return st ? st : make_map(b, &a->o_map, b->memory[O], rows, b->args.ld_o, s->heads, 16, err);
 }
 
-/* As a step does: eight blocks on each SM. */
-static enum status call_widen(void *arg, struct error *err)
+static enum status call_copy(void *arg, struct error *err)
 {
 	struct bed *b = arg;
-	const unsigned grid[3] = {8 * gpu_sm_count(b->k->device), 1, 1}, block[3] = {PAGED_WIDEN_THREADS, 1, 1};
+	const unsigned grid[3] = {paged_copy_grid(&b->copy), 1, 1}, block[3] = {PAGED_COPY_THREADS, 1, 1};
 
-	b->widen.page = next_pages(b);
-	return gpu_launch_early(b->widen_kernel, b->k->stream, grid, block, 0, &b->widen, err);
+	b->copy.page = next_pages(b);
+	return gpu_launch_early(b->copy_kernel, b->k->stream, grid, block, 0, &b->copy, err);
+}
+
+static enum status call_tiles_alone(void *arg, struct error *err)
+{
+	struct bed *b = arg;
+	const uint32_t dim = b->t->shape->dim;
+
+	return start(b, b->tiles_kernel, (unsigned)PAGED_TILES_THREADS(dim), PAGED_TILES_SHARED(dim), &b->tiles, err);
 }
 
 static enum status call_tiles(void *arg, struct error *err)
 {
-	struct bed *b = arg;
-	const uint32_t dim = b->t->shape->dim;
-	enum status st = b->copy_blocks ? call_widen(b, err) : STATUS_OK;
+	enum status st = call_copy(arg, err);
 
-	if (!b->copy_blocks)
-		b->tiles.page = next_pages(b);
-	return st ? st : start(b, b->tiles_kernel, (unsigned)PAGED_TILES_THREADS(dim), PAGED_TILES_SHARED(dim), &b->tiles, err);
+	return st ? st : call_tiles_alone(arg, err);
 }
 
-/* Prints the rate of the kernel for many rows, if it takes the step. */
-static void time_tiles(struct bed *b, double flop)
+/* The rate of the kernel for many rows, with the copy, in FLOP/s; 0: it does not take the step. */
+static double tiles_flops(struct bed *b, double flop)
 {
+	double both = 0, alone = 0, copy = 0;
 	struct error ignored = {0};
-	double ns = 0;
 
-	if (b->t->rows < PAGED_TILES_LEAST || b->t->decoding || b->t->invariant || point_tiles(b, &ignored) ||
-	    kit_time(b->k, call_tiles, b, 20, &ns, &ignored) || ns <= 0)
-		return;
-	printf(", tiles %6.1f", flop / ns / 1e3);
-	if (b->copy_blocks && !kit_time(b->k, call_widen, b, 50, &ns, &ignored))
-		printf(" (widen %.1f us)", ns / 1e3);
+	if (!b->copy_blocks || b->t->decoding || b->t->invariant || point_tiles(b, &ignored) ||
+	    kit_time(b->k, call_tiles, b, 20, &both, &ignored) || kit_time(b->k, call_tiles_alone, b, 20, &alone, &ignored) ||
+	    kit_time(b->k, call_copy, b, 50, &copy, &ignored) || both <= 0 || alone <= 0)
+		return 0;
+	printf(", tiles %6.1f (copy %.1f us, alone %6.1f)", flop / both / 1e3, copy / 1e3, flop / alone / 1e3);
+	return flop / both * 1e9;
 }
 
 static enum status call_dense(void *arg, struct error *err)
@@ -453,12 +448,12 @@ static enum status call_dense(void *arg, struct error *err)
 	return attention_own_enqueue(b->dense, &b->operands, b->k->stream, err);
 }
 
-/* The dense kernel on the same memory as one contiguous sequence; 0: it does not take the shape. */
+/* The rate of the dense kernel on the copy, in FLOP/s; 0: it does not take the shape. */
 static double dense_flops(struct bed *b, double flop)
 {
 	const struct timed *t = b->t;
 	const struct shape *s = t->shape;
-	const gpu_ptr kv = b->memory[b->copy_blocks ? COPY : KV];
+	const gpu_ptr kv = b->memory[COPY];
 	const struct attention_problem p = {
 		.type = ATTENTION_BF16,
 		.out_type = ATTENTION_BF16,
@@ -477,7 +472,7 @@ static double dense_flops(struct bed *b, double flop)
 	struct error ignored = {0};
 	double ns = 0;
 
-	if (!t->rows || t->decoding || (t->e4m3 && !b->copy_blocks) || attention_own_create(&b->dense, b->k->device, &p, &ignored))
+	if (!b->copy_blocks || t->decoding || t->invariant || attention_own_create(&b->dense, b->k->device, &p, &ignored))
 		return 0;
 	b->operands = (struct attention_operands){
 		.q = b->memory[Q], .k = kv, .v = kv + (uint64_t)s->kv_heads * s->dim * 2, .o = b->memory[O]};
@@ -534,7 +529,7 @@ static enum status time_step(struct kit *k, const struct timed *t, struct error 
 {
 	struct bed *b = calloc(1, sizeof(*b));
 	const struct shape *s = t->shape;
-	double ns = 0, bytes, flop, dense;
+	double ns = 0, bytes, flop, tiles, dense;
 	enum status st;
 
 	if (!b)
@@ -551,10 +546,12 @@ static enum status time_step(struct kit *k, const struct timed *t, struct error 
 		printf("%-12s %s%s %3d x %5d keys, %4d rows after %5d: %8.1f us %6.0f GB/s %5.1f %% of DRAM %6.1f TFLOPS", s->name,
 		       t->e4m3 ? "e4m3" : "bf16", t->invariant ? " invariant" : "", t->decoding, t->keys, t->rows, t->before, ns / 1e3,
 		       bytes / ns, 100 * bytes / ns * 1e9 / gpu_dram_rate(k->device), flop / ns / 1e3);
-		time_tiles(b, flop);
+		tiles = tiles_flops(b, flop);
 		dense = dense_flops(b, flop);
 		if (dense > 0)
 			printf(", dense (%s) %6.1f", attention_own_name(b->dense, 0), dense / 1e12);
+		if (tiles > 0 && dense > 0)
+			printf(", ratio %.3f", tiles / dense);
 		time_late(b, bytes);
 		if (!t->rows)
 			time_depths(b);

@@ -209,23 +209,28 @@ static uint64_t planned_of(const struct paged_step_options *options)
 	return workspace_of(&plan, options);
 }
 
-/* The copy in BF16 of the pages that prompts read has 64 positions of one sequence here, in one part of a step. */
+/* The copy of the pages that prompts read has 64 positions of each sequence here. */
 static void the_plan_has_the_copy_of_pages(void **state)
 {
-	struct paged_step_options bf16 = step_options(false), e4m3 = step_options(true), steady = e4m3;
-	struct alone real = {0};
-	uint64_t more;
-
 	(void)state;
 	skip_without_kernels();
-	steady.deterministic = true; /* no tiles */
-	fakes_take();
-	open_alone(&real, 96 << 20, false);
-	assert_int_equal(planned_of(&e4m3), workspace_of(&real.back, &e4m3));
-	gpu_backend_release(&real.back);
-	more = planned_of(&e4m3) - planned_of(&bf16);
-	assert_in_range(more, 64 * 2 * 2 * 64 * 2, 64 * 2 * 2 * 64 * 2 + 1024); /* and some words of lists */
-	assert_int_equal(planned_of(&steady), planned_of(&bf16));
+	for (int e4m3 = 0; e4m3 < 2; e4m3++) {
+		struct paged_step_options without = step_options(e4m3), with, small;
+		const uint64_t copy = 2 * 64 * 2 * 2 * 64 * 2; /* bytes */
+		struct alone real = {0};
+
+		without.most.rows = 600;
+		with = without;
+		with.most.copies = true;
+		small = with;
+		small.most.rows = 512; /* no step has tiles */
+		fakes_take();
+		open_alone(&real, 96 << 20, false);
+		assert_int_equal(planned_of(&with), workspace_of(&real.back, &with));
+		gpu_backend_release(&real.back);
+		assert_in_range(planned_of(&with) - planned_of(&without), copy, copy + 1024); /* and some words of lists */
+		assert_true(planned_of(&small) < planned_of(&with) - copy);
+	}
 }
 
 int main(void)

@@ -21,7 +21,7 @@ struct paged_bed {
 
 static const struct attention at = {.heads = HEADS, .kv_heads = KV_HEADS, .head_dim = DIM, .scale = 0.125f};
 static const struct paged_limits limits = {
-	.rows = ROWS_MOST, .outputs = SEQUENCES_MOST, .sequences = SEQUENCES_MOST, .pages = PAGES_MOST, .vocab = 100, .page_tokens = PAGE};
+	.rows = ROWS_MOST, .outputs = SEQUENCES_MOST, .sequences = SEQUENCES_MOST, .pages = PAGES_MOST, .vocab = 100, .page_tokens = PAGE, .copies = true};
 
 static uint16_t *random_bf16(uint32_t stream, size_t count)
 {
@@ -33,7 +33,7 @@ static uint16_t *random_bf16(uint32_t stream, size_t count)
 	return p;
 }
 
-static void open_bed_within(struct paged_bed *b, const struct paged_limits *most)
+static void open_bed(struct paged_bed *b)
 {
 	struct error err = {0};
 	struct backend *back = &b->alone.back;
@@ -44,7 +44,7 @@ static void open_bed_within(struct paged_bed *b, const struct paged_limits *most
 	b->qkv = (struct mat){.rows = ROWS_MOST, .cols = (HEADS + 2 * KV_HEADS) * DIM, .dtype = DTYPE_BF16};
 	b->o = (struct mat){.rows = ROWS_MOST, .cols = HEADS * DIM, .dtype = DTYPE_BF16};
 	b->layer.kv = (struct mat){.rows = PAGES * PAGE, .cols = 2 * KV_HEADS * DIM, .dtype = DTYPE_BF16};
-	must(workspace_paged(back, &at, most, &b->room, &err), &err);
+	must(workspace_paged(back, &at, &limits, &b->room, &err), &err);
 	must(arena_mat(back->arena, MEM_WORKSPACE, &b->qkv, "qkv", &err), &err);
 	must(arena_mat(back->arena, MEM_WORKSPACE, &b->o, "o", &err), &err);
 	must(arena_mat(back->arena, MEM_WORKSPACE, &b->layer.kv, "kv", &err), &err);
@@ -64,11 +64,6 @@ static void open_bed_within(struct paged_bed *b, const struct paged_limits *most
 				      .adapter = b->list,
 				      .page_ld = PAGES_MOST,
 				      .page_tokens = PAGE};
-}
-
-static void open_bed(struct paged_bed *b)
-{
-	open_bed_within(b, &limits);
 }
 
 static void close_bed(struct paged_bed *b)
@@ -144,6 +139,15 @@ static void clear_step(struct paged_bed *b)
 	b->rows.sequences = b->rows.rows = b->rows.outputs = b->rows.keys_most = 0;
 }
 
+/* Two parts: the copy has room for 32 blocks of 64 positions, and each prompt needs ten. */
+static void add_prompts(struct paged_bed *b)
+{
+	add_sequence(b, 600, 300);
+	add_sequence(b, 640, 100);
+	add_sequence(b, 640, 130);
+	add_sequence(b, 633, 64);
+}
+
 static void rows_attend_to_their_pages(void **state)
 {
 	struct paged_bed b;
@@ -162,9 +166,13 @@ static void rows_attend_to_their_pages(void **state)
 		expect_step(&b);
 	}
 	clear_step(&b);
+	assert_int_equal(b.room.copy.rows, 32 * PAGED_TILES_KEYS(DIM));
 	add_sequence(&b, 600, 560); /* a large step has tiles */
 	add_sequence(&b, 33, 1);
 	add_sequence(&b, 20, 20);
+	expect_step(&b);
+	clear_step(&b);
+	add_prompts(&b);
 	expect_step(&b);
 	assert_true(b.alone.back.cost.flop > 0);
 	close_bed(&b);
@@ -202,20 +210,8 @@ static void narrow_cache(struct paged_bed *b)
 
 static void open_e4m3(struct paged_bed *b)
 {
-	struct paged_limits widens = limits;
-
-	widens.widens = true;
-	open_bed_within(b, &widens);
+	open_bed(b);
 	narrow_cache(b);
-}
-
-/* Two parts: the copy has room for 32 blocks of 64 positions, and each prompt needs ten. */
-static void add_prompts(struct paged_bed *b)
-{
-	add_sequence(b, 600, 300);
-	add_sequence(b, 640, 100);
-	add_sequence(b, 640, 130);
-	add_sequence(b, 633, 64);
 }
 
 static void prompts_read_a_copy_of_an_e4m3_cache(void **state)
@@ -225,7 +221,6 @@ static void prompts_read_a_copy_of_an_e4m3_cache(void **state)
 	(void)state;
 	skip_without_kernels();
 	open_e4m3(&b);
-	assert_int_equal(b.room.wide.rows, 32 * PAGED_TILES_KEYS(DIM));
 	add_prompts(&b);
 	expect_step(&b);
 	clear_step(&b);
@@ -276,7 +271,7 @@ static void attention_begins_early(void **state)
 	open_bed(&b);
 	add_sequence(&b, 600, 560);
 	add_sequence(&b, 33, 1);
-	assert_int_equal(early_launches(&b), 2); /* tiles and units */
+	assert_int_equal(early_launches(&b), 3); /* a copy, tiles and units */
 	close_bed(&b);
 	open_e4m3(&b);
 	add_prompts(&b);
@@ -288,7 +283,7 @@ static void attention_begins_early(void **state)
 	gpu_of(&b.alone.back)->options.deterministic = true; /* no tiles, so no copy */
 	assert_int_equal(early_launches(&b), 1);
 	gpu_of(&b.alone.back)->options.deterministic = false;
-	b.room.limits.widens = false; /* lists for a BF16 cache: units alone read this one */
+	b.room.limits.copies = false;
 	assert_int_equal(early_launches(&b), 1);
 	close_bed(&b);
 }

@@ -257,7 +257,14 @@ static void tiles_name_each_row_and_head_once(void **state)
 	(void)state;
 	for (uint32_t dim = 64; dim <= 128; dim += 64) {
 		struct paged_part part = {9, 9, 9, 9};
-		struct paged_tiles t = {.heads = 6, .head_dim = dim, .part = &part, .part_room = 1};
+		struct paged_block block[200];
+		struct paged_tiles t = {.heads = 6,
+					.head_dim = dim,
+					.part = &part,
+					.part_room = 1,
+					.copy_blocks = 200,
+					.block = block,
+					.block_room = 200};
 		int32_t begin[7] = {0}, keys[6];
 		uint8_t seen[6][1300] = {{0}};
 		struct error err = {0};
@@ -285,7 +292,8 @@ static void tiles_name_each_row_and_head_once(void **state)
 		assert_int_equal(t.parts, 1);
 		assert_int_equal(part.tile, 0);
 		assert_int_equal(part.tiles, t.count);
-		assert_int_equal(part.wides, 0);
+		assert_int_equal(part.block, 0);
+		assert_int_equal(part.blocks, t.blocks);
 		for (uint32_t head = 0; head < 6; head++)
 			for (int s = 0; s < 6; s++)
 				for (int32_t row = begin[s]; row < begin[s + 1]; row++)
@@ -324,37 +332,38 @@ static void open_copied(struct copied *c, uint32_t dim)
 					.head_dim = dim,
 					.room = paged_tiles_most(2, dim, most.rows),
 					.part_room = paged_tiles_parts_most(most.rows),
-					.wide_room = paged_tiles_wides_most(&most),
-					.blocks = (most.positions + PAGED_TILES_KEYS(dim) - 1) / PAGED_TILES_KEYS(dim)};
+					.block_room = paged_tiles_blocks_most(&most),
+					.copy_blocks = (most.positions + PAGED_TILES_KEYS(dim) - 1) / PAGED_TILES_KEYS(dim)};
 	c->tiles.tile = calloc((size_t)c->tiles.room, sizeof(*c->tiles.tile));
 	c->tiles.part = calloc((size_t)c->tiles.part_room, sizeof(*c->tiles.part));
-	c->tiles.wide = calloc((size_t)c->tiles.wide_room, sizeof(*c->tiles.wide));
-	assert_true(c->tiles.tile && c->tiles.part && c->tiles.wide);
-	assert_true(paged_tiles_copy_blocks(&most) >= c->tiles.blocks);
+	c->tiles.block = calloc((size_t)c->tiles.block_room, sizeof(*c->tiles.block));
+	assert_true(c->tiles.tile && c->tiles.part && c->tiles.block);
+	assert_true(paged_tiles_copy_blocks(&most) >= c->tiles.copy_blocks);
 }
 
 static void free_copied(struct copied *c)
 {
 	free(c->tiles.tile);
 	free(c->tiles.part);
-	free(c->tiles.wide);
+	free(c->tiles.block);
 }
 
-/* The tile's sequence has its pages from block `page` of the copy on. Returns its number. */
+/* The tile's sequence has its keys from row `key` of the copy on. Returns its number. */
 static int expect_blocks(const struct copied *c, const struct paged_part *p, const struct paged_tile *u)
 {
 	const int32_t each = PAGED_TILES_KEYS(c->tiles.head_dim);
-	const struct paged_wide *w = &c->tiles.wide[p->wide + u->page];
+	const struct paged_block *b = &c->tiles.block[p->block + u->key / (uint32_t)each];
 	uint32_t page = 0;
 	int s = 0;
 
 	for (; c->begin[s] != u->row; s++)
 		page += (uint32_t)(c->keys[s] + PAGE - 1) / PAGE;
 	assert_int_equal(u->keys, c->keys[s]);
-	for (int32_t at = 0; at < u->keys; at += each, w++) {
-		assert_true((uint32_t)(w - c->tiles.wide) < p->wide + p->wides);
-		assert_int_equal(w->page, page + (uint32_t)(at / PAGE));
-		assert_int_equal(w->keys, u->keys - at < each ? u->keys - at : each);
+	assert_int_equal(u->key % (uint32_t)each, 0);
+	for (int32_t at = 0; at < u->keys; at += each, b++) {
+		assert_true((uint32_t)(b - c->tiles.block) < p->block + p->blocks);
+		assert_int_equal(b->page, page + (uint32_t)(at / PAGE));
+		assert_int_equal(b->keys, u->keys - at < each ? u->keys - at : each);
 	}
 	return s;
 }
@@ -368,14 +377,14 @@ static void parts_have_room_in_the_copy(void **state)
 		struct copied c;
 
 		open_copied(&c, dim);
-		for (; c.tiles.blocks < 100; c.tiles.blocks += 3) {
-			int64_t tile = 0, wide = 0, units[COPIED] = {0};
+		for (; c.tiles.copy_blocks < 100; c.tiles.copy_blocks += 3) {
+			int64_t tile = 0, block = 0, units[COPIED] = {0};
 
 			assert_int_equal(paged_tiles_fill(&c.tiles, &c.rows, &err), STATUS_OK);
 			for (int64_t i = 0; i < c.tiles.parts; i++) {
 				const struct paged_part *p = &c.tiles.part[i];
 
-				assert_true(p->tile == tile && p->wide == wide && p->tiles > 0 && p->wides <= c.tiles.blocks);
+				assert_true(p->tile == tile && p->block == block && p->tiles > 0 && p->blocks <= c.tiles.copy_blocks);
 				for (uint32_t j = 0; j < p->tiles; j++) {
 					const struct paged_tile *u = &c.tiles.tile[p->tile + j];
 
@@ -383,9 +392,9 @@ static void parts_have_room_in_the_copy(void **state)
 					assert_true(j == 0 || u->blocks <= u[-1].blocks);
 				}
 				tile += p->tiles;
-				wide += p->wides;
+				block += p->blocks;
 			}
-			assert_true(tile == c.tiles.count && wide == c.tiles.wides);
+			assert_true(tile == c.tiles.count && block == c.tiles.blocks);
 			for (int s = 0; s < COPIED; s++)
 				assert_int_equal(units[s], copied_rows[s] < PAGED_TILES_LEAST ? 0
 											      : 2 * ((copied_rows[s] + PAGED_TILES_ROWS(dim) - 1) /
@@ -411,19 +420,15 @@ static void copies_without_room_are_refused(void **state)
 
 	(void)state;
 	open_copied(&c, 128);
-	c.tiles.blocks = 8; /* the longest sequence has 9 */
+	c.tiles.copy_blocks = 8; /* the longest sequence has 9 */
 	expect_no_room(&c, "1064 keys have no room in the copy of pages");
-	c.tiles.blocks = 9;
+	c.tiles.copy_blocks = 9;
 	c.tiles.part_room = 2;
 	expect_no_room(&c, "attention has more than 2 parts of tiles");
 	c.tiles.part_room = 9;
-	c.tiles.wide_room = 2;
+	c.tiles.block_room = 2;
 	expect_no_room(&c, "300 keys have no room in the copy of pages");
-	c.tiles.blocks = 0;
-	c.tiles.part_room = 0;
-	expect_no_room(&c, "attention has more than 0 parts of tiles");
 	c.rows.sequences = 0;
-	c.tiles.blocks = 9;
 	assert_int_equal(paged_tiles_fill(&c.tiles, &c.rows, NULL), STATUS_OK);
 	assert_int_equal(c.tiles.parts, 0); /* nothing to launch */
 	free_copied(&c);

@@ -41,6 +41,8 @@ static void set_limits(struct loaded *l, const struct load_options *o, bool gpu)
 		.pages = (l->positions + page - 1) / page,
 		.vocab = least(or_default(o->vocab, vocab), vocab),
 		.page_tokens = (int32_t)page,
+		/* attention has no tiles in deterministic mode, and only tiles read a copy */
+		.copies = gpu && l->copies && !o->deterministic,
 	};
 	/* the scheduler plans a page of prefill next to a row of every sequence */
 	if (l->most.rows < sequences + page)
@@ -279,6 +281,7 @@ static enum status plan_opened(struct loaded *l, const struct load_options *o, s
 	uint64_t memory = o->memory;
 	enum status st;
 
+	l->copies = gpu_backend_copies_pages(&l->back);
 	if (!memory)
 		memory = (uint64_t)((double)gpu_memory_usable(gpu_backend_device(&l->back)) *
 				    memory_share_gpu);
@@ -393,8 +396,10 @@ static enum status plan_for_cpu(struct loaded *l, const struct load_options *o, 
 static enum status plan_for_stated(struct loaded *l, const struct load_options *o, struct load_plan *out,
 				   struct error *err)
 {
-	enum status st = plan_gpu(l, o, o->memory, out, err);
+	enum status st;
 
+	l->copies = true;
+	st = plan_gpu(l, o, o->memory, out, err);
 	l->back = (struct backend){0};
 	text_copy(out->device, sizeof(out->device), "gpu");
 	return st;

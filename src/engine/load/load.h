@@ -82,6 +82,7 @@ struct loaded {
 	struct arena arena;
 	struct paged_step *step;
 	struct paged_limits most;
+	bool copies; /* the GPU, or any that the plan is for, copies the pages of prompts */
 	int64_t pages, positions;
 	struct load_plan planned;
 	struct deterministic_cost deterministic_cost;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention over a paged KV cache for any GPU from sm_80 on. Reference: tests/gpu/ref_paged.c. */
 #include "kernel/paged/attention.cuh"
-#include "kernel/paged/widen.cuh"
+#include "kernel/paged/copy.cuh"
 
 #define PAGED_ENTRY(NAME, D, E4M3)                                                                           \
 	ENTRY void __launch_bounds__(PAGED_THREADS, 1)                                                       \
@@ -26,7 +26,12 @@ PAGED_LATE_ENTRY(bf16, 128, false)
 PAGED_LATE_ENTRY(e4m3, 64, true)
 PAGED_LATE_ENTRY(e4m3, 128, true)
 
-ENTRY void __launch_bounds__(PAGED_WIDEN_THREADS) paged_widen(const __grid_constant__ struct paged_widen_args a)
-{
-	widen(&a);
-}
+#define COPY_ENTRY(NAME, E4M3)                                                                               \
+	ENTRY void __launch_bounds__(PAGED_COPY_THREADS, PAGED_COPY_BLOCKS)                                  \
+		paged_copy_##NAME(const __grid_constant__ struct paged_copy_args a)                          \
+	{                                                                                                    \
+		copy_pages(&a, E4M3);                                                                        \
+	}
+
+COPY_ENTRY(bf16, false)
+COPY_ENTRY(e4m3, true)

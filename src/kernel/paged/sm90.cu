@@ -1,51 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention of many rows of a sequence to its pages, on Hopper (kernel/paged/tiles.h). One persistent block runs on
- * each SM. Reference: tests/gpu/ref_paged.c.
+ * Attention of many rows of a sequence to a copy of its pages, on Hopper (kernel/paged/tiles.h): the dense
+ * kernel's code, with units from a list. Reference: tests/gpu/ref_paged.c.
  */
+#include "kernel/attention/forward/sm90_any_range.cuh"
 #include "kernel/attention/forward/sm90_run.cuh"
-#include "kernel/paged/sm90_load.cuh"
+#include "kernel/paged/tiles.h"
 
-template <typename C> static __device__ __forceinline__ void tiles_run(const paged_view &a)
+/* paged_tiles_args with the dense kernel's arguments as its base, because the dense kernel's code uses their names. */
+struct paged_view : attention_sm90_args {
+	const paged_tile *tile;
+	uint32_t count, reserved_more[13];
+};
+static_assert(sizeof(paged_view) == sizeof(paged_tiles_args), "the host fills paged_tiles_args");
+
+template <int D_, unsigned HOW_>
+struct paged_shape : attention_shape<__nv_bfloat16, D_, PAGED_TILES_GROUPS(D_), PAGED_TILES_KEYS(D_), PAGED_TILES_SLOTS(D_), HOW_> {
+	typedef paged_view ARGS;
+	enum { EARLY = 1 };
+};
+
+static __device__ __forceinline__ int unit_rounds(const paged_view &a)
 {
-	extern __shared__ __align__(1024) unsigned char attention_shared[];
-	const attention_room<C> room = {(shared_at(attention_shared) + 1023) / 1024 * 1024};
-	const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
+	return (int)((a.count + gridDim.x - 1) / gridDim.x);
+}
 
-	if (threadIdx.x == 0) {
-		barrier_init(room.barrier(C::PAGE_V), 1);
-		barriers_begin(room);
-	}
-	if (threadIdx.x == 32) {
-		tensor_prefetch_map(&a.k_map);
-		tensor_prefetch_map(&a.q_map);
-		tensor_prefetch_map(&a.v_map);
-		tensor_prefetch_map(&a.o_map);
-	}
-	/* if this grid was launched before the one ahead of it had ended: waits for that end */
-	asm volatile("griddepcontrol.wait;" ::: "memory");
-	__syncthreads();
-	if (warp < 4) {
-		registers_shrink<C::LOAD_REGISTERS>();
-		if (warp == 0)
-			load_pages<C>(a, room);
-		else if (warp == 1 && lane == 0)
-			load_rows<C>(a, room);
-	} else {
-		registers_grow<C::REGISTERS>();
-		unsigned char *aligned = attention_shared + (room.base - shared_at(attention_shared));
-		attention_consumer<C> consumer = {a, room, (attention_unit *)(aligned + room.units()), warp / 4 - 1, warp % 4, lane};
+static __device__ __forceinline__ int unit_of_round(const paged_view &a, int round)
+{
+	const unsigned place = round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x, number = round * gridDim.x + place;
 
-		consumer.run();
-	}
+	return number < a.count ? (int)number : -1;
+}
+
+template <typename C> static __device__ __forceinline__ bool unit_find(const paged_view &a, int number, attention_unit &u)
+{
+	const paged_tile t = a.tile[number];
+
+	u.batch = 0;
+	u.sequence = 0;
+	u.head = t.head;
+	u.kv_head = t.head / (a.heads / a.kv_heads);
+	u.q_row = t.row;
+	u.kv_row = (int)t.key;
+	u.q_len = t.rows;
+	u.kv_len = t.keys;
+	u.tile = t.first;
+	u.tiles = min((int)C::GROUPS, (t.rows + C::ROWS - 1) / C::ROWS - t.first);
+	u.from = 0;
+	u.to = t.blocks;
+	return true;
 }
 
 #define TILES_ENTRY(D, HOW)                                                                                            \
-	static_assert(paged_shape<D, HOW>::ROOM == PAGED_TILES_SHARED(D), "the host asks for it");                   \
+	static_assert(paged_shape<D, HOW>::SHARED_BYTES == PAGED_TILES_SHARED(D), "the host asks for it");           \
 	extern "C" __global__ void __launch_bounds__(PAGED_TILES_THREADS(D), 1)                                       \
 		tiles_bf16_d##D(const __grid_constant__ paged_view a)                                                 \
 	{                                                                                                              \
-		tiles_run<paged_shape<D, HOW>>(a);                                                                     \
+		typedef paged_shape<D, HOW> shape;                                                                    \
+		attention_run<shape, attention_consumer<shape>>(a);                                                   \
 	}
 
 TILES_ENTRY(64, HOW_Q_REGISTERS | HOW_STALE)

@@ -209,15 +209,15 @@ enum status workspace_sampling(struct backend *back, struct paged_room *room, st
 	return arena_mat(back->arena, MEM_WORKSPACE, &room->sampling, "lists and workspace of sampling", err);
 }
 
-static enum status workspace_wide(struct backend *back, const struct attention *at, struct paged_room *room,
+static enum status workspace_copy(struct backend *back, const struct attention *at, struct paged_room *room,
 				  struct error *err)
 {
-	room->wide = (struct mat){.rows = paged_lists_copy_blocks(at, &room->limits) *
+	room->copy = (struct mat){.rows = paged_lists_copy_blocks(at, &room->limits) *
 					  PAGED_TILES_KEYS(at->head_dim),
 				  .cols = 2 * at->kv_heads * at->head_dim,
 				  .dtype = DTYPE_BF16};
-	return room->wide.rows ? arena_mat(back->arena, MEM_WORKSPACE, &room->wide,
-					   "keys and values of prompts in BF16", err)
+	return room->copy.rows ? arena_mat(back->arena, MEM_WORKSPACE, &room->copy,
+					   "contiguous keys and values of prompts", err)
 			       : STATUS_OK;
 }
 
@@ -246,7 +246,7 @@ enum status workspace_paged(struct backend *back, const struct attention *at, co
 	if (!st)
 		st = arena_mat(back->arena, MEM_WORKSPACE, &room->partial, "partial results of attention",
 			       err);
-	return st || !most->widens ? st : workspace_wide(back, at, room, err);
+	return st || !most->copies ? st : workspace_copy(back, at, room, err);
 }
 
 enum status workspace_blocks(struct backend *back, const struct gemm *g, struct mat *room, struct error *err)

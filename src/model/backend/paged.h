@@ -42,7 +42,7 @@ struct paged_limits {
 	int64_t pages; /* of one sequence */
 	int64_t vocab;
 	int32_t page_tokens;
-	bool widens; /* GPU only: prompts read an E4M3 cache through a copy in BF16 */
+	bool copies; /* GPU only: prompts read the cache through a contiguous copy in BF16 */
 };
 /* Memory that the operations below use in every step, at fixed addresses (workspace_paged). */
 struct paged_room {
@@ -51,7 +51,7 @@ struct paged_room {
 	struct mat lists;		   /* GPU only: the lists of paged_put */
 	struct mat sampling;		   /* workspace of sample; on a GPU also its lists */
 	struct mat partial;		   /* workspace of paged_attention */
-	struct mat wide; /* only if limits.widens: a copy of pages in BF16 (kernel/paged/widen.h) */
+	struct mat copy; /* only if limits.copies: a copy of pages in BF16 (kernel/paged/copy.h) */
 };
 
 /* The KV cache of one layer. kv [pages * page_tokens, 2 kv_heads head_dim]: keys of all heads, then values.

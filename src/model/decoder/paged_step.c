@@ -148,8 +148,6 @@ enum status paged_step_create(struct paged_step **out, struct model *m, struct b
 	s->model = m;
 	s->back = back;
 	s->options = *options;
-	/* in deterministic mode attention has no tiles, which alone read a copy */
-	s->options.most.widens = back->kind == BACKEND_GPU && options->cache_e4m3 && !options->deterministic;
 	s->attention = layer_attention(&m->shape);
 	st = workspace_paged(back, &s->attention, &s->options.most, &s->room, err);
 	if (!st)

@@ -86,6 +86,8 @@ enum status gpu_backend_get_marked(struct backend *back, struct mat from, void *
 uint64_t gpu_backend_pinned_bytes(int64_t rows);
 
 struct gpu_device *gpu_backend_device(const struct backend *back);
+/* Whether prompts read a copy of their pages of a KV cache on this GPU (paged_limits.copies). */
+bool gpu_backend_copies_pages(const struct backend *back);
 struct gpu_stream *gpu_backend_stream(const struct backend *back);
 /* A row [1, n] of F32 to BF16, or back, on any stream of the device and outside the phases. */
 enum status gpu_backend_convert(struct backend *back, struct mat from, struct mat to,

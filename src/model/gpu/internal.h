@@ -59,7 +59,8 @@
 	X(PAGED_BF16_128_LATE, "paged_attention", "paged_bf16_d128_late", GPU_PART_ATTENTION, ONE) \
 	X(PAGED_E4M3_64_LATE, "paged_attention", "paged_e4m3_d64_late", GPU_PART_ATTENTION, ONE) \
 	X(PAGED_E4M3_128_LATE, "paged_attention", "paged_e4m3_d128_late", GPU_PART_ATTENTION, ONE) \
-	X(PAGED_WIDEN, "paged_attention", "paged_widen", GPU_PART_ATTENTION, ONE) \
+	X(PAGED_COPY_BF16, "paged_attention", "paged_copy_bf16", GPU_PART_ATTENTION, ONE) \
+	X(PAGED_COPY_E4M3, "paged_attention", "paged_copy_e4m3", GPU_PART_ATTENTION, ONE) \
 	X(STEP_EMBED, "step_rows", "step_embed", GPU_PART_LOSS, ONE) \
 	X(STEP_RMSNORM, "step_rows", "step_rmsnorm", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_ROPE, "step_rows", "step_rope", GPU_PART_ELEMENTS, ONE) \

@@ -18,7 +18,7 @@ static __device__ __forceinline__ void prefetch_keys_values(const attention_sm90
 }
 
 template <typename C>
-static __device__ void load_keys_values(const attention_sm90_args &a, const attention_room<C> &room)
+static __device__ void load_keys_values(const typename C::ARGS &a, const attention_room<C> &room)
 {
 	const unsigned came = C::FP8 ? C::RAW_V : C::FULL_V;
 	unsigned fill = 0;
@@ -54,7 +54,7 @@ static __device__ void load_keys_values(const attention_sm90_args &a, const atte
 	}
 }
 
-template <typename C> static __device__ void load_queries(const attention_sm90_args &a, const attention_room<C> &room)
+template <typename C> static __device__ void load_queries(const typename C::ARGS &a, const attention_room<C> &room)
 {
 	unsigned fill[C::GROUPS] = {};
 	int turn = 0;

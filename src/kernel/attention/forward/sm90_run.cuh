@@ -29,7 +29,7 @@ template <typename C> static __device__ __forceinline__ void barriers_begin(cons
 
 /* CONSUMER: the code of the consumer warpgroups for shape C. */
 template <typename C, typename CONSUMER>
-static __device__ __forceinline__ void attention_run(const attention_sm90_args &a)
+static __device__ __forceinline__ void attention_run(const typename C::ARGS &a)
 {
 	extern __shared__ __align__(1024) unsigned char attention_shared[];
 	const uint32_t aligned_at = (shared_at(attention_shared) + 1023) / 1024 * 1024;
@@ -46,6 +46,10 @@ static __device__ __forceinline__ void attention_run(const attention_sm90_args &
 		tensor_prefetch_map(&a.v_map);
 		tensor_prefetch_map(&a.o_map);
 	}
+	if constexpr (C::EARLY) {
+		grid_release();
+		grid_wait();
+	}
 	__syncthreads();
 	if (warp < 4) {
 		registers_shrink<C::LOAD_REGISTERS>();
@@ -58,7 +62,7 @@ static __device__ __forceinline__ void attention_run(const attention_sm90_args &
 			load_keys_values<C>(a, room);
 		}
 		if (!C::DOWN && warp == 1 && lane == 0)
-			load_queries(a, room);
+			load_queries<C>(a, room);
 		if constexpr (C::FP8)
 			if (warp >= 2)
 				turn_values(a, room, warp - 2);

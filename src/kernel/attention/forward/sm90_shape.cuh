@@ -36,6 +36,7 @@ struct attention_shape {
 		PAIR = !!(HOW_ & HOW_PAIR),
 		PREFETCH = !!(HOW_ & HOW_PREFETCH),
 		WHOLE = !!(HOW_ & HOW_WHOLE),
+		EARLY = 0, /* begins before the grid ahead has ended, and lets the next one do so */
 		STREAM = !!(HOW_ & HOW_STREAM),
 		DOWN = !!(HOW_ & HOW_DOWN),
 		FIXED = !!(HOW_ & HOW_FIXED),

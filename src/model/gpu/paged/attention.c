@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stddef.h>
 #include "gpu/device/tensor_map.h"
 #include "kernel/paged/attention.h"
 #include "model/gpu/internal.h"
@@ -110,84 +109,67 @@ static enum status make_map(const struct backend *back, struct tensor_map *map, 
 	return gpu_tensor_map(gpu_of(back)->device, map, &t, box_rows, err);
 }
 
-/* The memory that tiles read: pages of the cache, or blocks of its copy in BF16. Blocks serve as pages. */
-struct keys_place {
-	const struct mat *kv;
-	gpu_ptr page;
-	int32_t page_tokens;
-};
-
-static struct keys_place keys_place(const struct paged_call *c)
-{
-	const struct paged_placed *placed = c->rows->lists;
-
-	if (!c->cache->scale.rows)
-		return (struct keys_place){&c->cache->kv, placed->page, c->rows->page_tokens};
-	return (struct keys_place){&c->rows->room->wide, placed->copy_page,
-				   PAGED_TILES_KEYS(c->at->head_dim)};
-}
-
 static enum status make_maps(const struct backend *back, const struct paged_call *c,
-			     const struct keys_place *keys, struct attention_sm90_args *a, struct error *err)
+			     struct attention_sm90_args *a, struct error *err)
 {
 	const struct attention *at = c->at;
-	const unsigned page = (unsigned)keys->page_tokens;
+	const struct mat *keys = &c->rows->room->copy;
+	const unsigned each = PAGED_TILES_KEYS(at->head_dim);
 	enum status st =
 		make_map(back, &a->q_map, &c->qkv, 0, at->heads, at->head_dim, ATTENTION_SM90_ROWS, err);
 
 	if (!st)
-		st = make_map(back, &a->k_map, keys->kv, 0, at->kv_heads, at->head_dim, page, err);
+		st = make_map(back, &a->k_map, keys, 0, at->kv_heads, at->head_dim, each, err);
 	if (!st)
-		st = make_map(back, &a->v_map, keys->kv, at->kv_heads, at->kv_heads, at->head_dim, page, err);
+		st = make_map(back, &a->v_map, keys, at->kv_heads, at->kv_heads, at->head_dim, each, err);
 	return st ? st
 		  : make_map(back, &a->o_map, &c->o, 0, at->heads, at->head_dim, ATTENTION_SM90_O_ROWS, err);
 }
 
-/* Converts the pages that a part's tiles read. */
-static enum status widen(struct backend *back, const struct paged_call *c, const struct paged_part *part,
-			 struct error *err)
+/* Copies the pages that a part's tiles read. */
+static enum status copy_pages(struct backend *back, const struct paged_call *c, const struct paged_part *part,
+			      struct error *err)
 {
-	enum { BLOCKS_PER_SM = 2048 / PAGED_WIDEN_THREADS };
 	const struct paged_placed *placed = c->rows->lists;
-	const struct paged_widen_args args = {
+	const struct mat *copy = &c->rows->room->copy;
+	const struct paged_copy_args args = {
 		.kv = gpu_address(c->cache->kv.data),
 		.scale = gpu_address(c->cache->scale.data),
-		.wide = gpu_address(c->rows->room->wide.data),
+		.copy = gpu_address(copy->data),
 		.page = placed->page,
-		.block = placed->wide + part->wide * sizeof(struct paged_wide),
+		.block = placed->copied + part->block * sizeof(struct paged_block),
 		.ld_kv = (uint64_t)c->cache->kv.ld,
 		.ld_scale = (uint64_t)c->cache->scale.ld,
-		.ld_wide = (uint64_t)c->rows->room->wide.ld,
-		.blocks = part->wides,
+		.ld_copy = (uint64_t)copy->ld,
+		.blocks = part->blocks,
 		.columns = (uint32_t)(2 * c->at->kv_heads * c->at->head_dim),
 		.block_bits = log2_of(PAGED_TILES_KEYS(c->at->head_dim)),
 		.page_bits = log2_of(c->rows->page_tokens),
 		.head_bits = log2_of(c->at->head_dim),
 	};
 
-	return gpu_run_early(back, GPU_KERNEL_PAGED_WIDEN, BLOCKS_PER_SM * gpu_sm_count(gpu_of(back)->device),
-			     PAGED_WIDEN_THREADS, 0, &args, err);
+	return gpu_run_early(back,
+			     c->cache->scale.rows ? GPU_KERNEL_PAGED_COPY_E4M3 : GPU_KERNEL_PAGED_COPY_BF16,
+			     paged_copy_grid(&args), PAGED_COPY_THREADS, 0, &args, err);
 }
 
-static enum status run_part(struct backend *back, const struct paged_call *c, const struct keys_place *keys,
-			    int64_t part, struct error *err)
+static enum status run_part(struct backend *back, const struct paged_call *c, const struct paged_part *part,
+			    struct error *err)
 {
 	const struct paged_placed *placed = c->rows->lists;
-	const struct paged_part *host = &placed->host_part[part];
 	const int dim = c->at->head_dim;
 	struct gpu_state *g = gpu_of(back);
 	struct paged_tiles_args args = {
 		.dense = {.o = gpu_address(c->o.data),
-			  .q_starts = placed->part,
+			  .q_starts = placed->tile,
 			  .o_step = {.head = dim, .row = c->o.ld},
 			  .heads = (uint32_t)c->at->heads,
 			  .kv_heads = (uint32_t)c->at->kv_heads,
 			  .left = ATTENTION_OPEN,
+			  .passes = 1,
 			  .scale_log2 = c->at->scale * LOG2_E},
-		.page = keys->page,
-		.tile = placed->tile + host->tile * sizeof(struct paged_tile),
-		.count = placed->part + (uint64_t)part * sizeof(*host) + offsetof(struct paged_part, tiles),
-		.page_bits = log2_of(keys->page_tokens),
+		.tile = placed->tile + part->tile * sizeof(struct paged_tile),
+		.count = part->tiles,
 	};
 	const unsigned grid[3] = {paged_lists_blocks(back), 1, 1},
 		       block[3] = {(unsigned)PAGED_TILES_THREADS(dim), 1, 1};
@@ -196,23 +178,22 @@ static enum status run_part(struct backend *back, const struct paged_call *c, co
 				    dim == 64 ? "tiles_bf16_d64" : "tiles_bf16_d128", err);
 
 	if (!st)
-		st = make_maps(back, c, keys, &args.dense, err);
-	if (!st && host->wides)
-		st = widen(back, c, host, err);
+		st = make_maps(back, c, &args.dense, err);
+	if (!st)
+		st = copy_pages(back, c, part, err);
 	return st ? st
 		  : gpu_launch_early(kernel, g->stream, grid, block, PAGED_TILES_SHARED(dim), &args, err);
 }
 
-/* A graph is captured only of a step whose sequences have one row each. Over an E4M3 cache such a step has no
- * parts, whatever its lengths. */
+/* A graph is captured only of a step whose sequences have one row each. There are no parts then, whatever the
+ * lengths. */
 static enum status run_tiles(struct backend *back, const struct paged_call *c, struct error *err)
 {
-	const int64_t parts = ((const struct paged_placed *)c->rows->lists)->parts;
-	const struct keys_place keys = keys_place(c);
+	const struct paged_placed *placed = c->rows->lists;
 	enum status st = STATUS_OK;
 
-	for (int64_t i = 0; !st && i < parts; i++)
-		st = run_part(back, c, &keys, i, err);
+	for (int64_t i = 0; !st && i < placed->parts; i++)
+		st = run_part(back, c, &placed->part[i], err);
 	return st;
 }
 
@@ -222,9 +203,7 @@ enum status gpu_paged_attention(struct backend *back, const struct paged_rows *r
 {
 	const struct paged_placed *placed = r->lists;
 	const struct paged_call call = {.rows = r, .at = at, .cache = cache, .qkv = qkv, .o = o};
-	/* the lists are made for pages, or for a copy of them */
-	const bool tiled =
-		paged_lists_tiled(back, r->rows) && r->room->limits.widens == (cache->scale.rows > 0);
+	const bool tiled = paged_lists_tiled(back, r->room, r->rows);
 	const double before = back->cost.flop;
 	enum status st;
 

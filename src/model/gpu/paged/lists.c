@@ -14,7 +14,7 @@ enum {
 	UNIT_WORDS = sizeof(struct paged_unit) / sizeof(int32_t),
 	TILE_WORDS = sizeof(struct paged_tile) / sizeof(int32_t),
 	PART_WORDS = sizeof(struct paged_part) / sizeof(int32_t),
-	WIDE_WORDS = sizeof(struct paged_wide) / sizeof(int32_t),
+	BLOCK_WORDS = sizeof(struct paged_block) / sizeof(int32_t),
 	ROWS_MIXED = 512 /* largest step that one kernel processes: a second launch would take longer */
 };
 
@@ -79,7 +79,7 @@ int64_t paged_lists_copy_blocks(const struct attention *at, const struct paged_l
 {
 	const struct paged_tiles_limits limits = tiles_limits(at->heads, at->head_dim, most);
 
-	return paged_tiles_copy_blocks(&limits);
+	return most->copies && most->rows > ROWS_MIXED ? paged_tiles_copy_blocks(&limits) : 0;
 }
 
 int64_t paged_lists_words(const struct attention *at, const struct paged_limits *most)
@@ -87,10 +87,10 @@ int64_t paged_lists_words(const struct attention *at, const struct paged_limits 
 	const int64_t tiles = paged_tiles_most((uint32_t)at->heads, (uint32_t)at->head_dim, most->rows);
 	const struct layout l = lay_out(most, most->rows, most->outputs, PAGED_BLOCKS, tiles);
 	const struct paged_tiles_limits limits = tiles_limits(at->heads, at->head_dim, most);
-	const int64_t wide = paged_tiles_wides_most(&limits) * WIDE_WORDS + paged_tiles_copy_blocks(&limits);
+	const int64_t copied = most->copies ? paged_tiles_blocks_most(&limits) * BLOCK_WORDS : 0;
 
 	return l.unit + 2 * units_most(at->heads, at->kv_heads, most, PAGED_BLOCKS) * UNIT_WORDS +
-	       rounded(most->sequences * most->pages) + (most->widens ? wide : 0);
+	       rounded(most->sequences * most->pages) + copied;
 }
 
 void paged_lists_release(struct paged_lists **out)
@@ -138,9 +138,14 @@ uint32_t paged_lists_blocks(const struct backend *back)
 	return sms < PAGED_BLOCKS ? sms : PAGED_BLOCKS;
 }
 
-bool paged_lists_tiled(const struct backend *back, int64_t rows)
+bool gpu_backend_copies_pages(const struct backend *back)
 {
-	return rows > ROWS_MIXED && gpu_cc(gpu_of(back)->device) == 90 &&
+	return gpu_cc(gpu_of(back)->device) == 90;
+}
+
+bool paged_lists_tiled(const struct backend *back, const struct paged_room *room, int64_t rows)
+{
+	return rows > ROWS_MIXED && room->limits.copies && gpu_backend_copies_pages(back) &&
 	       !gpu_of(back)->options.deterministic;
 }
 
@@ -192,58 +197,44 @@ static enum status put_rest(struct work *w, const struct paged_work_rows *rows, 
 	return paged_work_fill(&w->rest, rows, err);
 }
 
-/* The end of the lists has page numbers, sequence after sequence. Then it has blocks of the copy in BF16, and
- * their numbers. */
+/* The end of the lists has page numbers, sequence after sequence. Then it has blocks of the copy. */
 struct tail {
-	int64_t page, wide, copy_page, end;
+	int64_t page, copied, end;
 };
 
 static void begin_tail(struct tail *t, const struct paged_rows *r, const struct layout *l,
 		       const struct work *w)
 {
 	t->page = l->unit + (w->all.count + w->rest.count) * UNIT_WORDS;
-	t->wide = t->page;
+	t->copied = t->page;
 	for (int64_t s = 0; s < r->sequences; s++)
-		t->wide += pages_of(r, s);
-	t->wide = rounded(t->wide);
-	t->copy_page = t->end = t->wide;
+		t->copied += pages_of(r, s);
+	t->copied = t->end = rounded(t->copied);
 }
 
-/* The tiles. They read pages of the cache, or blocks of its copy, which have numbers from 0 on. */
+/* The tiles, and the blocks that are copied for them. */
 static enum status put_tiles(struct work *w, const struct paged_work_rows *rows,
 			     const struct paged_room *room, struct tail *t, int32_t *host, struct error *err)
 {
 	const struct paged_tiles_limits most = tiles_limits(room->heads, room->head_dim, &room->limits);
-	int64_t pages = 0;
 	enum status st;
 
-	w->tiles.wide = (struct paged_wide *)(host + t->wide);
-	if (room->limits.widens) {
-		w->tiles.wide_room = paged_tiles_wides_most(&most);
-		w->tiles.blocks = paged_tiles_copy_blocks(&most);
-	}
+	w->tiles.block = (struct paged_block *)(host + t->copied);
+	w->tiles.block_room = paged_tiles_blocks_most(&most);
+	w->tiles.copy_blocks = room->copy.rows / PAGED_TILES_KEYS(room->head_dim);
 	st = paged_tiles_fill(&w->tiles, rows, err);
-	if (st)
-		return st;
-	t->copy_page += w->tiles.wides * WIDE_WORDS;
-	for (int64_t i = 0; i < w->tiles.parts; i++)
-		pages = w->tiles.part[i].wides > pages ? w->tiles.part[i].wides : pages;
-	for (int64_t i = 0; i < pages; i++)
-		host[t->copy_page + i] = (int32_t)i;
-	t->end = t->copy_page + pages;
-	return STATUS_OK;
+	t->end += w->tiles.blocks * BLOCK_WORDS;
+	return st;
 }
 
-/* Page numbers of all sequences, which units refer to, and tiles or blocks of the copy. */
+/* Page numbers of all sequences, which units and blocks of the copy refer to. */
 static void put_pages(const struct paged_rows *r, struct work *w, int64_t at, int32_t *host)
 {
 	paged_work_place(&w->all, 0, (uint32_t)at);
 	if (w->rest.unit)
 		paged_work_place(&w->rest, (uint32_t)w->all.count, (uint32_t)at);
-	for (int64_t i = 0; i < w->tiles.count && !w->tiles.blocks; i++)
-		w->tiles.tile[i].page += (uint32_t)at;
-	for (int64_t i = 0; i < w->tiles.wides; i++)
-		w->tiles.wide[i].page += (uint32_t)at;
+	for (int64_t i = 0; i < w->tiles.blocks; i++)
+		w->tiles.block[i].page += (uint32_t)at;
 	for (int64_t s = 0; s < r->sequences; s++) {
 		put_list(host + at, r->page + s * r->page_ld, pages_of(r, s));
 		at += pages_of(r, s);
@@ -258,7 +249,7 @@ static enum status put_work(const struct backend *back, const struct paged_rows 
 					     .keys = r->keys,
 					     .sequences = r->sequences,
 					     .page_tokens = (uint32_t)r->page_tokens};
-	const bool tiled = paged_lists_tiled(back, r->rows);
+	const bool tiled = paged_lists_tiled(back, room, r->rows);
 	struct work w = {
 		.all = {.heads = (uint32_t)room->heads,
 			.kv_heads = (uint32_t)room->kv_heads,
@@ -318,10 +309,8 @@ static void place(const struct paged_rows *r, const struct paged_room *room, con
 		.rest_block = gpu_address(device + l->rest_block),
 		.rest_first = gpu_address(device + l->rest_first),
 		.tile = gpu_address(device + l->tile),
-		.part = gpu_address(device + l->part),
-		.wide = gpu_address(device + tail->wide),
-		.copy_page = gpu_address(device + tail->copy_page),
-		.host_part = (const struct paged_part *)(t->host + l->part),
+		.copied = gpu_address(device + tail->copied),
+		.part = (const struct paged_part *)(t->host + l->part),
 		.parts = parts,
 		.host = {.begin = t->host + l->begin, .keys = t->host + l->keys, .sequences = r->sequences},
 	};
@@ -343,7 +332,7 @@ enum status gpu_paged_put(struct backend *back, const struct paged_rows *r, cons
 {
 	const uint32_t blocks = paged_lists_blocks(back);
 	const int64_t tiles =
-		paged_lists_tiled(back, r->rows)
+		paged_lists_tiled(back, room, r->rows)
 			? paged_tiles_most((uint32_t)room->heads, (uint32_t)room->head_dim, r->rows)
 			: 0;
 	const struct layout l = lay_out(&room->limits, r->rows, r->outputs, blocks, tiles);

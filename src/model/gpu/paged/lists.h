@@ -10,23 +10,23 @@
 struct paged_placed {
 	gpu_ptr page, unit, block, first, arrived;
 	/* If the step has tiles: blocks of the units of all other sequences, and the tiles. */
-	gpu_ptr rest_block, rest_first, tile, part;
-	gpu_ptr wide, copy_page; /* blocks of the copy in BF16, and their numbers */
+	gpu_ptr rest_block, rest_first, tile;
+	gpu_ptr copied; /* blocks of the copy (kernel/paged/copy.h) */
 	/* [parts] the parts of the tiles in host memory, lent as long as `host` */
-	const struct paged_part *host_part;
+	const struct paged_part *part;
 	int64_t parts;
 	struct paged_rows host; /* begin and keys only; lent until the third step after this one */
 };
 
-/* Blocks of the copy in BF16 of pages in E4M3 (kernel/paged/widen.h). */
+/* Blocks of the copy of pages (kernel/paged/copy.h); 0: no step has tiles. */
 int64_t paged_lists_copy_blocks(const struct attention *at, const struct paged_limits *most);
 /* Largest size of the lists in 32-bit words, for any device. */
 int64_t paged_lists_words(const struct attention *at, const struct paged_limits *most);
 struct paged_lists;
 void paged_lists_release(struct paged_lists **l);	 /* to be called after the stream's work has ended */
 uint32_t paged_lists_blocks(const struct backend *back); /* of attention's grid */
-/* Whether a step with this many rows has tiles (kernel/paged/tiles.h), if the cache is BF16 or is widened. */
-bool paged_lists_tiled(const struct backend *back, int64_t rows);
+/* Whether a step with this many rows has tiles (kernel/paged/tiles.h). */
+bool paged_lists_tiled(const struct backend *back, const struct paged_room *room, int64_t rows);
 extern __typeof__(*((struct ops *)0)->paged_put) gpu_paged_put;
 extern __typeof__(*((struct ops *)0)->paged_attention) gpu_paged_attention;
 #endif

@@ -22,7 +22,7 @@ static int64_t blocks_of(uint32_t head_dim, int64_t positions)
 	return (positions + PAGED_TILES_KEYS(head_dim) - 1) / PAGED_TILES_KEYS(head_dim);
 }
 
-int64_t paged_tiles_wides_most(const struct paged_tiles_limits *most)
+int64_t paged_tiles_blocks_most(const struct paged_tiles_limits *most)
 {
 	const int64_t sequences = most->rows / PAGED_TILES_LEAST;
 
@@ -32,7 +32,7 @@ int64_t paged_tiles_wides_most(const struct paged_tiles_limits *most)
 
 int64_t paged_tiles_copy_blocks(const struct paged_tiles_limits *most)
 {
-	const int64_t all = paged_tiles_wides_most(most);
+	const int64_t all = paged_tiles_blocks_most(most);
 	const int64_t blocks =
 		blocks_of(most->head_dim, most->positions) + blocks_of(most->head_dim, 2 * most->rows);
 
@@ -72,7 +72,7 @@ static enum status open_part(struct paged_tiles *t, struct error *err)
 	if (t->parts == t->part_room)
 		return error_set(err, STATUS_BUG, "attention has more than %lld parts of tiles",
 				 (long long)t->part_room);
-	t->part[t->parts++] = (struct paged_part){.tile = (uint32_t)t->count, .wide = (uint32_t)t->wides};
+	t->part[t->parts++] = (struct paged_part){.tile = (uint32_t)t->count, .block = (uint32_t)t->blocks};
 	return STATUS_OK;
 }
 
@@ -81,37 +81,37 @@ static void close_part(struct paged_tiles *t)
 	struct paged_part *p = &t->part[t->parts - 1];
 
 	p->tiles = (uint32_t)t->count - p->tile;
-	p->wides = (uint32_t)t->wides - p->wide;
+	p->blocks = (uint32_t)t->blocks - p->block;
 	qsort(t->tile + p->tile, p->tiles, sizeof(*t->tile), by_keys);
 }
 
 /* Blocks of the last part so far. */
 static int64_t part_blocks(const struct paged_tiles *t)
 {
-	return t->wides - t->part[t->parts - 1].wide;
+	return t->blocks - t->part[t->parts - 1].block;
 }
 
-/* Blocks that the copy needs for a sequence, in a part that has room for them. *first: the first one's number
- * in the copy. */
+/* Blocks that the copy needs for a sequence, in a part that has room for them. *key: row of the copy that has
+ * the sequence's first key. */
 static enum status add_blocks(struct paged_tiles *t, int32_t keys, uint32_t page, uint32_t page_tokens,
-			      uint32_t *first, struct error *err)
+			      uint32_t *key, struct error *err)
 {
 	const int32_t each = PAGED_TILES_KEYS(t->head_dim);
 	const int64_t blocks = blocks_of(t->head_dim, keys);
 	enum status st = STATUS_OK;
 
-	if (!t->parts || part_blocks(t) + blocks > t->blocks) {
+	if (!t->parts || part_blocks(t) + blocks > t->copy_blocks) {
 		if (t->parts)
 			close_part(t);
 		st = open_part(t, err);
 	}
-	if (!st && (blocks > t->blocks || t->wides + blocks > t->wide_room))
+	if (!st && (blocks > t->copy_blocks || t->blocks + blocks > t->block_room))
 		st = error_set(err, STATUS_BUG, "%d keys have no room in the copy of pages", keys);
-	*first = st ? 0 : (uint32_t)part_blocks(t);
+	*key = st ? 0 : (uint32_t)(part_blocks(t) * each);
 	for (int32_t at = 0; !st && at < keys; at += each)
-		t->wide[t->wides++] =
-			(struct paged_wide){.page = page + (uint32_t)at / page_tokens,
-					    .keys = (uint32_t)(keys - at < each ? keys - at : each)};
+		t->block[t->blocks++] =
+			(struct paged_block){.page = page + (uint32_t)at / page_tokens,
+					     .keys = (uint32_t)(keys - at < each ? keys - at : each)};
 	return st;
 }
 
@@ -132,20 +132,17 @@ enum status paged_tiles_fill(struct paged_tiles *t, const struct paged_work_rows
 	enum status st = STATUS_OK;
 	uint32_t page = 0;
 
-	t->count = t->parts = t->wides = 0;
-	if (!t->blocks)
-		st = open_part(t, err);
+	t->count = t->parts = t->blocks = 0;
 	for (int64_t s = 0; !st && s < r->sequences; s++) {
 		const int32_t rows = r->begin[s + 1] - r->begin[s];
-		struct paged_tile unit = {.row = r->begin[s], .rows = rows, .keys = r->keys[s], .page = page};
+		struct paged_tile unit = {.row = r->begin[s], .rows = rows, .keys = r->keys[s]};
 
+		if (rows >= PAGED_TILES_LEAST) {
+			st = add_blocks(t, unit.keys, page, r->page_tokens, &unit.key, err);
+			if (!st)
+				st = add_sequence(t, unit, err);
+		}
 		page += ((uint32_t)r->keys[s] + r->page_tokens - 1) / r->page_tokens;
-		if (rows < PAGED_TILES_LEAST)
-			continue;
-		if (t->blocks)
-			st = add_blocks(t, unit.keys, unit.page, r->page_tokens, &unit.page, err);
-		if (!st)
-			st = add_sequence(t, unit, err);
 	}
 	if (!st && t->parts)
 		close_part(t);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Units of the attention of many rows (kernel/paged/tiles.h). Pure: no device. */
+/* Units of the attention of many rows (kernel/paged/tiles.h), and the blocks of keys that are copied for them
+ * (kernel/paged/copy.h). Pure: no device. */
 #ifndef MODEL_GPU_PAGED_TILES_H
 #define MODEL_GPU_PAGED_TILES_H
+#include "kernel/paged/copy.h"
 #include "kernel/paged/tiles.h"
-#include "kernel/paged/widen.h"
 #include "model/gpu/paged/work.h"
 
-enum { PAGED_TILES_LEAST = 64 }; /* rows of a sequence from which on tiles are faster */
+/* Rows of a sequence from which on tiles are faster, the copy of its pages included
+ * (docs/explanation/design/engine.md, "When the copy pays"). */
+enum { PAGED_TILES_LEAST = 64 };
 
 /* All lists are the caller's. */
 struct paged_tiles {
@@ -15,10 +18,9 @@ struct paged_tiles {
 	int64_t room, count;
 	struct paged_part *part; /* [part_room] */
 	int64_t part_room, parts;
-	/* Over an E4M3 cache; the numbers of pages of a tile are then those of blocks in the copy. */
-	int64_t blocks;		 /* the copy has this many; 0: tiles read the pages themselves */
-	struct paged_wide *wide; /* [wide_room] */
-	int64_t wide_room, wides;
+	int64_t copy_blocks;	   /* of the whole copy */
+	struct paged_block *block; /* [block_room] of all parts */
+	int64_t block_room, blocks;
 };
 
 /* The largest step, as far as tiles depend on it. */
@@ -30,12 +32,12 @@ struct paged_tiles_limits {
 /* The most units, parts and blocks of all parts together. */
 int64_t paged_tiles_most(uint32_t heads, uint32_t head_dim, int64_t rows);
 int64_t paged_tiles_parts_most(int64_t rows);
-int64_t paged_tiles_wides_most(const struct paged_tiles_limits *most);
+int64_t paged_tiles_blocks_most(const struct paged_tiles_limits *most);
 /* Blocks of the copy: those of the longest sequence, and twice as many as the rows of a step need. But no
  * more than can be used. */
 int64_t paged_tiles_copy_blocks(const struct paged_tiles_limits *most);
-/* Fills the units of the sequences with at least PAGED_TILES_LEAST rows. Within a part, those with the most
- * keys are first. Page numbers are as in paged_work_fill, or blocks of the copy from 0 on. Without a copy
- * there is one part, which may be empty. BUG: there is too little room. */
+/* Fills the units of the sequences with at least PAGED_TILES_LEAST rows, and their blocks. Within a part,
+ * units with the most keys are first. The page numbers of blocks are as in paged_work_fill. BUG: there is too
+ * little room. */
 enum status paged_tiles_fill(struct paged_tiles *t, const struct paged_work_rows *r, struct error *err);
 #endif
