@@ -40,7 +40,7 @@ ok "so does a server that ends" sh -c '! MODEL=/dev/null "$0" none first > said 
 export TIME_ENGINE="$(dirname "$ways")/time_engine"
 ok "a CPU has no persistent kernel, which fails" sh -c '! "$0" out single > said 2>&1 && grep -q "^single: bf16: time_engine: this model has no persistent kernel on cpu" out/steps.txt' "$root/tools/check-gpu-serving"
 if [ -e "$fakes/libcuda.so.1" ] && "$assay" list kernels | grep -q decode; then
-	single() { env LD_LIBRARY_PATH="$fakes" FAKE_NVML_FILE="$root/tests/fake/h100.json" DEVICE=gpu SHAPE=tiny-64 SEQUENCES=4 ROUNDS=2 STEPS=20 "$root/tools/check-gpu-serving" single model single > said 2>&1; }
+	single() (all_libraries; exec env LD_LIBRARY_PATH="$fakes" FAKE_NVML_FILE="$root/tests/fake/h100.json" DEVICE=gpu SHAPE=tiny-64 SEQUENCES=4 ROUNDS=2 STEPS=20 "$root/tools/check-gpu-serving" single model single > said 2>&1)
 	ok "on a GPU both kinds of steps are timed" single
 	for weights in bf16 fp8; do
 		ok ".. $weights" grep -qE "^single: $weights: persistent kernel [0-9.]+ ms, ordinary step [0-9.]+ ms, ratio [0-9.]+ \([0-9.]+ to [0-9.]+\)$" single/steps.txt
