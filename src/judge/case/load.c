@@ -52,6 +52,27 @@ static void judge_failures(struct judgement *out, const json_t *values)
 			all);
 }
 
+/* A window without an answer shows neither a rate nor that the server answers in time. */
+static void judge_answers(struct judgement *out, const json_t *values)
+{
+	const double answered = json_member_number(values, "answered"),
+		     rate = json_member_number(values, "completed_rate"),
+		     half_s = json_member_number(values, "e2e_p50_s");
+	char took[80] = "";
+
+	if (answered == 0) { /* not NaN */
+		finding(out, VERDICT_UNKNOWN, CAUSE_NO_ANSWER,
+			"none of the %.0f requests of the measured window was answered",
+			json_member_number(values, "requests"));
+		return;
+	}
+	if (rate != 0)
+		return;
+	if (!isnan(half_s))
+		snprintf(took, sizeof(took), ": half of them took more than %.3g s", half_s);
+	finding(out, VERDICT_UNKNOWN, CAUSE_NO_ANSWER, "no answer ended within the measured window%s", took);
+}
+
 /* The cause of the first check that did not hold. */
 static enum cause cause_of_doubt(const json_t *values)
 {
@@ -218,6 +239,7 @@ void verdict_load(struct judgement *out, const struct subject *s)
 	}
 	take_figure(out, values);
 	judge_failures(out, values);
+	judge_answers(out, values);
 	judge_trust(out, values);
 	/* A late client may be the reason of a missed limit, and a failure must be certain. */
 	if (out->verdict != VERDICT_UNTRUSTED) {
