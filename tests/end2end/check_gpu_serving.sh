@@ -65,11 +65,13 @@ ok "which the steps say" grep -q "peer-auto: its server did not start; see peer-
 unset PEER
 ok "without a search" env SWEEP_SECONDS=0 "$root/tools/check-gpu-serving" quick model own
 # 55 requests by a width of 1, at a rate that makes it three seconds and more.
-echo 20 > quick/rate-auto
-ok "a wanted width of the interval gives the length of a run" env SWEEP_SECONDS=0 SATURATED_SECONDS=1 WIDTH=1 PERCENTS=80 SECONDS_MOST=3 "$root/tools/check-gpu-serving" quick own
-ok "up to the most that a run may take" grep -q '"window_s": 3.0' quick/own-auto-80.json
-ok "and not beyond what it needs" env SWEEP_SECONDS=0 SATURATED_SECONDS=1 WIDTH=2 PERCENTS=80 "$root/tools/check-gpu-serving" quick own
-ok "which is 55 divided by the square of the width" grep -q '"window_s": 1.0' quick/own-auto-80.json
+mkdir wide narrow
+echo 20 > wide/rate-auto
+echo 20 > narrow/rate-auto
+ok "a wanted width of the interval gives the length of a run" env SWEEP_SECONDS=0 SATURATED_SECONDS=1 MODEL="$tmp/out/model" WIDTH=1 PERCENTS=80 SECONDS_MOST=3 "$root/tools/check-gpu-serving" narrow own
+ok "up to the most that a run may take" grep -q '"window_s": 3.0' narrow/own-auto-80.json
+ok "and not beyond what it needs" env SWEEP_SECONDS=0 SATURATED_SECONDS=1 MODEL="$tmp/out/model" WIDTH=1 PERCENTS=80 "$root/tools/check-gpu-serving" wide own
+ok "which is 55 requests divided by the square of the width" grep -q '"window_s": 4.0' wide/own-auto-80.json
 ok "there is no capacity" sh -c '[ -s quick/own-auto-80.json ] && ! [ -e quick/own-auto-capacity ]'
 ok "without a peer its step is skipped" serving third peer
 ok "and says why" grep -q "peer: skipped, PEER names no command" third/steps.txt

@@ -75,7 +75,7 @@ ok "a row whose schema contradicts itself has no answer" eval 'expect 0 $(echo $
 ok "and is named" says "contradicts.jsonl:1: no answer, because there is no grammar of its tools: " err
 refusing="--chat-template qwen2.5 --tokens 5 --device cpu --grammar required"
 ok "in eval too" eval 'expect 2 eval tiny --data contradicts.jsonl --max-rows 2 $refusing --precisions file && says "^file: 1 of 2 answers were cut, 1 refused.*; not measured: too few answers$" out && says "contradicts.jsonl:1: no answer" err'
-ok ".. which says that function calls are not measured" says "file: function calls are not measured: 1 of 2 questions have no answer, because their grammar was refused. At least 90 % must have one" err
+ok ".. which says that function calls are not measured" says "file: function calls are not measured. The grammar of 1 of 2 questions was refused, so these have no answer. At least 90 % must have one" err
 for i in 1 2 3; do head -n 1 contradicts.jsonl; done > refused.jsonl
 ok "if all grammars are refused, nothing passes" eval 'expect 2 eval tiny --data refused.jsonl $refusing && says "^fp8-cache .* unknown$" out && says "^fp8-cache: 0 of 3 answers were cut, 3 refused" out'
 ok ".. nor in JSON" eval 'expect 2 eval tiny --data refused.jsonl $refusing --json && says "^ \"verdict\": \"unknown\"" out'

@@ -38,7 +38,7 @@ struct engine {
 	long step_us, load_ms, context, vocab, sequences, crash_after, hang_after, fail_after, tokens;
 	const char *answer_file, *dump;
 	FILE *gaps;
-	/* of the steps that were sent */
+	/* noted per step for `gaps` */
 	uint64_t sent_ns; /* the last one; 0: there was no sequence since */
 	size_t later;	  /* tokens of the step that are not the first ones of their sequences */
 };

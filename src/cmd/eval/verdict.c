@@ -32,7 +32,8 @@ struct eval_verdict eval_judge(const struct eval_measured *m, const struct eval_
 		.perplexity = eval_perplexity(m->score, windows),
 		.perplexity_difference =
 			times(eval_perplexity_difference(reference->score, m->score, windows), 100),
-		.calls_difference = times(eval_share_difference(reference->exact, m->exact, questions), points),
+		.calls_difference =
+			times(eval_share_difference(reference->exact, m->exact, questions), points),
 		.unanswered = answers < EVAL_ANSWERED_LEAST * (double)questions,
 	};
 	const struct eval_figure p = v.perplexity_difference, c = v.calls_difference;
