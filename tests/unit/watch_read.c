@@ -32,7 +32,21 @@ static void change(const struct bed *b)
 		     100 + n, 800 + n);
 	snprintf(path, sizeof(path), "%s/runs/2026-11-28-serve/requests.jsonl", b->root);
 	f = fopen(path, "a");
-	assert_true(f && fputs("{\"first_token_s\":0.25}\n", f) >= 0 && !fclose(f));
+	assert_non_null(f);
+	fputs("{\"tokens\":2,\"first_token_s\":0.25,\"total_s\":3}\n", f);
+	fputs("{\"first_token_s\":0.25}\n", f);
+	fputs("{\"total_s\":3,\"request\":\"{\\\"first_token_s\\\":7}\"}\n", f); /* a user's text */
+	fputs("{\"total_s\":3,\"request\":\"first_token_s\"}\n{\"first_token_s\":null}\n", f);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* The only time that requests of change have. */
+static void check_first_token(struct bed *b)
+{
+	const struct watch_entity *e = bed_find(bed_state(b), METRIC_SCOPE_RUN, "kind", "serve");
+	const struct watch_value *v = e ? watch_get(e, CATALOGUE_RUN_TTFT) : NULL;
+
+	assert_true(!v || v->value == 0.25);
 }
 
 /* Values with their units. */
@@ -135,6 +149,7 @@ static void test_every_row_is_read(void **state)
 	while (!saw_all(&b, seen) && clock_now_ns(clock_monotonic()) < end_ns) {
 		change(&b);
 		bed_turn(&b);
+		check_first_token(&b);
 	}
 	for (int c = 0; c < CATALOGUE_COUNT; c++) {
 		enum metric_scope scope = catalogue_row((enum catalogue)c)->scope;
