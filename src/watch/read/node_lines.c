@@ -261,13 +261,16 @@ static void add_reading(struct text *out, const struct reading_line *reading)
 	text_add(out, reading->done ? ",\"done\":true}" : "}");
 }
 
+/* Two entities of a source may be one of the node: live runs of the same name in two folders. Their values
+ * are joined as JSON. */
 static bool map_reading(const struct child *c, struct reading_line *reading, unsigned source)
 {
+	struct reading_list *list = reading->list;
 	bool all = true;
 
 	reading->source = source;
 	for (unsigned i = 0; i < reading->lists; i++)
-		all = all && map_number(c, &reading->list[i].entity);
+		all = all && map_number(c, &list[i].entity) && (!i || list[i].entity > list[i - 1].entity);
 	return all && (!reading->ends || reading->ends_all || map_number(c, &reading->end));
 }
 
