@@ -149,7 +149,10 @@ await() { # folder
 }
 # The background's work, first what others wait for.
 builds_and_options() {
-	build_all > build/builds.log 2>&1
+	(
+		[ "${ASSAY_TEST_CCACHE:-yes}" = yes ] || export CCACHE_DISABLE=1
+		build_all
+	) > build/builds.log 2>&1
 	options
 }
 threads() {
