@@ -25,7 +25,7 @@ export STRIKE_RANK=1 STRIKE_CALL=open STRIKE_PATH='*checkpoint-4.new*' STRIKE_ON
 
 ok "two ranks train" launch 0 1 run.yaml --out whole
 ok ".. without a restart" eval '! says "restart" err'
-lost() { LD_PRELOAD=$strike launch "$@"; }
+lost() { LD_PRELOAD=$strike${LD_PRELOAD:+:$LD_PRELOAD} launch "$@"; }
 ok "a run that loses a rank starts again, and ends well" lost 0 1 run.yaml --out lost
 ok ".. which is told" says 'warning: restart 1 of 1: the ranks start again' err
 ok ".. with the rank that was lost" says 'rank 1 on .*: the training process ended in phase train: signal 9 (Killed)' err
