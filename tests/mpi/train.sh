@@ -211,8 +211,8 @@ steps=400
 config long.yaml "deterministic: true" "save_total_limit: 2"
 sed -i 's/eval_steps: 3/eval_steps: 0/' long.yaml
 of_rank() { # RANK: its supervisor
-	for one in /proc/[0-9]*; do
-		tr '\0' '\n' < "$one/environ" 2> /dev/null | grep -qx "PMIX_RANK=$1" || continue
+	for one in $(grep -lzxF "PMIX_RANK=$1" /proc/[0-9]*/environ 2> /dev/null); do
+		one=${one%/environ}
 		tr '\0' ' ' < "$one/cmdline" 2> /dev/null | grep -q "__ranks .*--out $where" && pgrep -P "${one#/proc/}"
 	done 2> /dev/null | head -n 1
 }

@@ -87,8 +87,8 @@ rank() { # a rank is told, and the launcher is not: it starts the ranks again
 	"$assay" launch --how mpirun --ranks-per-node 2 --restarts 1 -- train long.yaml --out rank > out 2> err &
 	launch=$!
 	begun rank
-	for one in /proc/[0-9]*; do
-		tr '\0' '\n' < "$one/environ" 2> /dev/null | grep -qx "PMIX_RANK=1" || continue
+	for one in $(grep -lzxF "PMIX_RANK=1" /proc/[0-9]*/environ 2> /dev/null); do
+		one=${one%/environ}
 		tr '\0' ' ' < "$one/cmdline" 2> /dev/null | grep -q "__ranks .*--out rank" && kill -USR1 $(pgrep -P "${one#/proc/}")
 	done 2> /dev/null
 	for _ in $(seq 1200); do
