@@ -146,7 +146,8 @@ for i in 1 2 3 4 5 6 7 8 9; do
 done > rows.jsonl
 rows() { "$assay" generate tiny --rows rows.jsonl --chat-template qwen2.5 --tokens 3 --device gpu --out "$1" > out 2> err; }
 rows all.jsonl
-FAKE_CUDA=cuLaunchCooperativeKernel=719@2 rows some.jsonl
+# At load 16 launches compare this kernel with the ordinary step, and by the clock of the fake driver it is faster.
+FAKE_CUDA=cuLaunchCooperativeKernel=719@18 rows some.jsonl
 ok "one among many rows ends them too" [ $? = 2 ]
 ok "in the driver's words" says 'error: NVIDIA H100 .*: cuLaunchCooperativeKernel: .*719' err
 ok "what was answered before it is kept" eval 'head -n 8 all.jsonl | cmp - some.jsonl'

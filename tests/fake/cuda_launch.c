@@ -271,6 +271,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsig
 	if (gx * gy * gz >
 	    stage_number("sms", 132) * (shared_bytes > 113 << 10 || bx * by * bz > 512 ? 1 : 2))
 		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+	fake_pass(fake_device_of_stream(s), (double)stage_number("cooperative_ns", 0));
 	return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared_bytes, s, params, NULL);
 }
 

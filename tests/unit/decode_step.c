@@ -46,11 +46,14 @@ static void make_model(const char *dir, const char *name)
 	must(folder_write(dir, &o, &err), &err);
 }
 
+static bool tuned; /* whether bed_open's models time their ways */
+
 static void bed_open(struct bed *b, const char *dir, struct load_options o)
 {
 	struct error err = {0};
 
 	o.model = dir;
+	o.no_tuning = !o.deterministic && !tuned; /* so steps with one row use the persistent kernel, fast or not */
 	o.positions = PAGES * PAGE;
 	o.sequences = 2;
 	o.rows = 64;
@@ -229,6 +232,29 @@ static void test_decode__is_not_used_where_it_must_not_or_cannot(void **state)
 	bed_close(&b);
 }
 
+static void test_decode__is_used_if_it_is_faster(void **state)
+{
+	static const struct {
+		const char *cuda;
+		enum dtype type;
+	} cases[] = {{"", DTYPE_F32}, {"cooperative_ns=100000000", DTYPE_BF16}};
+	int32_t token[ALL];
+	struct bed b;
+
+	skip_without_kernels();
+	fakes_take();
+	tokens(token);
+	make_model(*state, shapes[0]);
+	tuned = true;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		setenv("FAKE_CUDA", cases[i].cuda, 1);
+		bed_open(&b, *state, (struct load_options){.device = LOAD_GPU});
+		assert_int_equal(feed(&b, token, ALL, 0, 1).dtype, cases[i].type);
+		bed_close(&b);
+	}
+	tuned = false;
+}
+
 static void test_decode__the_ordinary_step_can_be_compared(void **state)
 {
 	static const enum dtype type[] = {DTYPE_BF16, DTYPE_F32};
@@ -296,6 +322,7 @@ int main(void)
 		scratch_test(test_decode__fp8_weights_are_near_too),
 		scratch_test(test_decode__a_row_takes_the_token_that_was_sampled),
 		scratch_test(test_decode__is_not_used_where_it_must_not_or_cannot),
+		scratch_test(test_decode__is_used_if_it_is_faster),
 		scratch_test(test_decode__the_ordinary_step_can_be_compared),
 		scratch_test(test_decode__a_launch_that_fails_is_an_error),
 	};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/load/choose.h"
+#include <math.h>
 #include <stdlib.h>
 #include "core/clock.h"
 #include "core/math/stats.h"
@@ -64,8 +65,8 @@ static enum status choose(struct loaded *l, const int32_t *zeros, int64_t rows, 
 	return st ? st : ended;
 }
 
-/* A step with one row behind SINGLE_KEYS keys, if a sequence can have so many. All of its pages are page 0.
- */
+/* A step with one row behind about SINGLE_KEYS keys, if a sequence can have so many. All of its pages are
+ * page 0. It is at the first position of the last page, because the others may be beyond the context. */
 static enum status run_single(struct loaded *l, const int32_t *zeros, struct error *err)
 {
 	const struct paged_limits *most = &l->most;
@@ -73,7 +74,8 @@ static enum status run_single(struct loaded *l, const int32_t *zeros, struct err
 		most->pages < most->rows ? most->pages : most->rows; /* `zeros` has `rows` numbers */
 	const int64_t wanted = (SINGLE_KEYS + most->page_tokens - 1) / most->page_tokens;
 	const int64_t pages = wanted < known ? wanted : known;
-	const int32_t begin[2] = {0, 1}, keys = (int32_t)(pages * most->page_tokens), position = keys - 1;
+	const int32_t begin[2] = {0, 1}, keys = (int32_t)((pages - 1) * most->page_tokens + 1);
+	const int32_t position = keys - 1;
 	const struct paged_rows step = {
 		.token = zeros,
 		.position = &position,
@@ -93,44 +95,76 @@ static enum status run_single(struct loaded *l, const int32_t *zeros, struct err
 	return paged_step_forward(l->step, &step, err);
 }
 
-/* The time of a step among several in a row, as the engine enqueues them. The first window, which loads
- * kernels and records a graph, does not count. */
-static enum status time_single(struct loaded *l, const int32_t *zeros, double *least, struct error *err)
+struct window_events {
+	struct gpu_event *begin, *end;
+};
+
+/* The GPU's time for STEPS steps in a row, as the engine enqueues them. */
+static enum status time_window(struct loaded *l, const int32_t *zeros, const struct window_events *e,
+			       double *s, struct error *err)
 {
-	enum status st = STATUS_OK;
+	struct gpu_stream *stream = gpu_backend_stream(&l->back);
+	enum status st = gpu_event_record(e->begin, stream, err);
+	double ns = 0;
 
-	*least = 0;
-	for (int i = -1; !st && i < WINDOWS; i++) {
-		const double begin = now_s();
-		double took;
+	for (int i = 0; !st && i < STEPS; i++)
+		st = run_single(l, zeros, err);
+	if (!st)
+		st = gpu_event_record(e->end, stream, err);
+	if (!st)
+		st = gpu_event_wait(e->end, err);
+	if (!st)
+		st = gpu_event_elapsed_ns(e->begin, e->end, &ns, err);
+	*s = ns * 1e-9 / STEPS;
+	return st;
+}
 
-		for (int k = 0; !st && k < STEPS; k++)
-			st = run_single(l, zeros, err);
-		if (!st)
-			st = gpu_stream_wait(gpu_backend_stream(&l->back), err);
-		took = (now_s() - begin) / STEPS;
-		if (i >= 0 && (!i || took < *least))
-			*least = took;
+/* The first window, which loads kernels and records a graph, does not count. */
+static enum status time_single(struct loaded *l, const int32_t *zeros, const struct window_events *e,
+			       double *least, struct error *err)
+{
+	double s;
+	enum status st = time_window(l, zeros, e, least, err);
+
+	*least = INFINITY;
+	for (int i = 0; !st && i < WINDOWS; i++) {
+		st = time_window(l, zeros, e, &s, err);
+		*least = fmin(*least, s);
 	}
 	return st;
 }
 
-/* Steps with one row: the persistent kernel, or operation by operation. */
+/* Steps with one row whose GEMMs were chosen: by the persistent kernel, or operation by operation. */
+static enum status compare_single(struct loaded *l, const int32_t *zeros, struct error *err)
+{
+	struct gpu_device *device = gpu_backend_device(&l->back);
+	struct window_events e = {0};
+	double ordinary = 0, persistent = 0;
+	enum status st = gpu_event_create(device, &e.begin, err);
+
+	if (!st)
+		st = gpu_event_create(device, &e.end, err);
+	if (!st)
+		st = time_single(l, zeros, &e, &ordinary, err);
+	paged_step_persistent(l->step, true);
+	if (!st)
+		st = time_single(l, zeros, &e, &persistent, err);
+	paged_step_persistent(l->step, persistent <= ordinary);
+	gpu_event_destroy(&e.begin);
+	gpu_event_destroy(&e.end);
+	return st;
+}
+
 static enum status choose_single(struct loaded *l, const int32_t *zeros, double left_s, struct error *err)
 {
 	const bool both = paged_step_persistent(l->step, false);
-	double ordinary = 0, persistent = 0;
-	enum status st = choose(l, zeros, 1, left_s, err);
+	const enum status st = choose(l, zeros, 1, left_s, err);
 
 	if (!both)
 		return st;
-	if (!st)
-		st = time_single(l, zeros, &ordinary, err);
-	paged_step_persistent(l->step, true);
-	if (!st)
-		st = time_single(l, zeros, &persistent, err);
-	paged_step_persistent(l->step, persistent <= ordinary);
-	return st;
+	if (st)
+		paged_step_persistent(l->step, true);
+	return st ? st : compare_single(l, zeros, err);
 }
 
 enum status load_choose(struct loaded *l, double seconds, struct error *err)
