@@ -6,9 +6,12 @@
 #include <string.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
+#include <unistd.h>
 #include "core/clock.h"
+#include "core/process/cpu_wait.h"
 #include "probe/shared/cpu.h"
 #include "unit/cpu_bench.h"
 
@@ -112,6 +115,50 @@ static void cpu_time_of_all_threads_is_counted(void **state)
 	before = cpu_pool_time_ns(p);
 	cpu_pool_run(p, spin, NULL);
 	assert_true(cpu_pool_time_ns(p) > before);
+	cpu_pool_destroy(&p);
+}
+
+enum { SHARED_NS = 20000000 };
+
+static void no_work(void *arg, unsigned thread)
+{
+	(void)arg, (void)thread;
+}
+
+static void use_cpu(void *arg, unsigned thread)
+{
+	struct timespec first, now;
+
+	(void)arg, (void)thread;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &first);
+	do {
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	} while ((now.tv_sec - first.tv_sec) * 1000000000LL + now.tv_nsec - first.tv_nsec < SHARED_NS);
+}
+
+/* Two threads that need 20 ms of the same CPU each. */
+static void waiting_for_a_cpu_is_counted(void **state)
+{
+	struct cpu_pool *p;
+	cpu_set_t mine;
+	unsigned cpus[2] = {0};
+	uint64_t before, alone;
+
+	(void)state;
+	if (access("/proc/thread-self/schedstat", R_OK))
+		skip();
+	assert_int_equal(sched_getaffinity(0, sizeof(mine), &mine), 0);
+	while (!CPU_ISSET(cpus[0], &mine))
+		cpus[0]++;
+	cpus[1] = cpus[0];
+	assert_int_equal(cpu_pool_create(&p, cpus, 2, NULL), STATUS_OK);
+	cpu_pool_run(p, no_work, NULL); /* both threads have begun */
+	before = cpu_pool_wait_ns(p);
+	alone = cpu_wait_ns(0);
+	assert_true(before >= alone);
+	cpu_pool_run(p, use_cpu, NULL);
+	assert_true(cpu_pool_wait_ns(p) - before > SHARED_NS / 2);
+	assert_true(cpu_wait_ns(0) >= alone);
 	cpu_pool_destroy(&p);
 }
 
@@ -313,6 +360,7 @@ int main(void)
 		cmocka_unit_test(each_thread_runs_once_a_round),
 		cmocka_unit_test(shared_items_run_once_each),
 		cmocka_unit_test(cpu_time_of_all_threads_is_counted),
+		cmocka_unit_test(waiting_for_a_cpu_is_counted),
 		cmocka_unit_test(waiting_for_a_slower_thread_is_not_being_kept_from_the_cpu),
 		cmocka_unit_test(on_a_busy_machine_waits_take_little_cpu_time),
 		cmocka_unit_test(affinity_is_set_and_put_back),

@@ -91,7 +91,17 @@ static void test_account__each_cause_is_named_with_its_evidence(void **state)
 		enum rank_cause cause;
 		const char *evidence;
 	} kinds[] = {
-		{{.step_s = 0.05, .cpu_wait_s = 0.04}, RANK_CAUSE_HOST, "no CPU was free for 40.0 ms"},
+		{{.step_s = 0.05},
+		 RANK_CAUSE_HOST,
+		 "host 100 % (52.0 ms of the host per step, others 2.0 ms)"},
+		{{.step_s = 0.05, .cpu_wait_s = 0.05},
+		 RANK_CAUSE_CPU,
+		 "no free CPU 100 % (50.0 ms of waiting for a CPU per step, others 0.0 ms)"},
+		{{.compute_s = 0.05, .cpu_wait_s = 0.05}, RANK_CAUSE_CPU, "slower computation 0 %"},
+		{{.compute_s = 0.05, .tokens = 500, .cpu_wait_s = 0.03}, RANK_CAUSE_ROWS, "no free CPU 0 %"},
+		{{.compute_s = 0.05, .clock_hz = -0.66e9, .cpu_wait_s = 0.03},
+		 RANK_CAUSE_CLOCK,
+		 "no free CPU 0 %"},
 		{{.rows_s = 0.05},
 		 RANK_CAUSE_DATA,
 		 "data 100 % (51.0 ms of waiting for rows per step, others 1.0 ms)"},
@@ -126,6 +136,46 @@ static void test_account__each_cause_is_named_with_its_evidence(void **state)
 			assert_true(a.late.share[kinds[i].cause] > 0.95);
 			assert_true(fabs(a.late.behind_s - 0.05) < 1e-6);
 		}
+}
+
+/* A rank that comes 14.2 ms later than the others, for several reasons. */
+static void test_account__time_without_a_cpu_counts_once(void **state)
+{
+	static const struct {
+		double host_s, compute_s, base_wait_s, wait_s; /* wait: more than the base */
+		enum rank_cause cause;
+		double cpu, host, compute; /* shares */
+	} cases[] = {
+		/* as in a run on two busy cores: the others have no CPU for 7.5 ms, the late rank for 18.1 */
+		{0.001, 0.0132, 0.0075, 0.0106, RANK_CAUSE_CPU, 0.746, 0.018, 0.236},
+		{0.001, 0.0132, 0.0075, 0.005, RANK_CAUSE_COMPUTE, 0.352, 0.046, 0.602},
+		{0.0132, 0.001, 0.0075, 0.003, RANK_CAUSE_HOST, 0.211, 0.733, 0.056},
+		/* all have too few CPUs, and the late rank waits for one longer than it is late */
+		{0.001, 0.0132, 0.0145, 0.0005, RANK_CAUSE_CPU, 0.035, 0.068, 0.897},
+		{0.001, 0.0132, 0.0135, 0.0005, RANK_CAUSE_COMPUTE, 0.035, 0.068, 0.897},
+		/* it waits for a CPU while it waits for others, too */
+		{0.001, 0.0132, 0, 0.05, RANK_CAUSE_CPU, 1, 0, 0},
+		/* all have equally few CPUs; this one has more */
+		{0.0132, 0.001, 0.03, 0, RANK_CAUSE_HOST, 0, 0.930, 0.070},
+		{0.0132, 0.001, 0.03, -0.03, RANK_CAUSE_HOST, 0, 0.930, 0.070},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct world w = {.base = {.compute_s = 0.0096, .cpu_wait_s = cases[i].base_wait_s},
+					.odd = {.step_s = cases[i].host_s,
+						.compute_s = cases[i].compute_s,
+						.cpu_wait_s = cases[i].wait_s},
+					.who = 2,
+					.exposed_s = 0.001};
+		const struct rank_account a = account(&w);
+
+		assert_int_equal(a.late.rank, 2);
+		assert_int_equal(a.late.cause, cases[i].cause);
+		assert_true(fabs(a.late.share[RANK_CAUSE_CPU] - cases[i].cpu) < 2e-3);
+		assert_true(fabs(a.late.share[RANK_CAUSE_HOST] - cases[i].host) < 2e-3);
+		assert_true(fabs(a.late.share[RANK_CAUSE_COMPUTE] - cases[i].compute) < 2e-3);
+	}
 }
 
 static void test_account__what_is_not_known_is_said(void **state)
@@ -236,6 +286,13 @@ static void test_account__findings_name_the_setting(void **state)
 	assert_int_equal(f.found[0].what, FINDING_STRAGGLER);
 	assert_non_null(strstr(f.found[0].text, "rank 2"));
 	assert_non_null(strstr(f.found[0].text, "host 99 %"));
+	a.late.cause = RANK_CAUSE_CPU; /* no rank is at fault */
+	f = findings_of(&a);
+	assert_int_equal(f.count, 1);
+	assert_int_equal(f.found[0].what, FINDING_NO_FREE_CPU);
+	assert_non_null(strstr(f.found[0].text, "the node of rank 2 has too few free CPUs"));
+	assert_non_null(strstr(f.found[0].text, "host 99 %"));
+	assert_non_null(strstr(finding_knob(f.found[0].what), "stop other programs"));
 	a.late.cause = RANK_CAUSE_ROWS;
 	assert_int_equal(findings_of(&a).found[0].what, FINDING_UNEQUAL_ROWS);
 	a.steps = RANK_WINDOW - 1; /* too few steps to say anything */
@@ -248,6 +305,7 @@ int main(void)
 		cmocka_unit_test(test_account__equal_ranks_name_nobody),
 		cmocka_unit_test(test_account__ranks_that_are_late_in_turn_name_nobody),
 		cmocka_unit_test(test_account__each_cause_is_named_with_its_evidence),
+		cmocka_unit_test(test_account__time_without_a_cpu_counts_once),
 		cmocka_unit_test(test_account__what_is_not_known_is_said),
 		cmocka_unit_test(test_account__a_delay_that_nothing_explains_names_nobody),
 		cmocka_unit_test(test_account__a_gpu_that_is_known_later_is_not_a_slower_one),

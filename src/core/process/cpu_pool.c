@@ -4,8 +4,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 #include "core/process/cpu_pool.h"
+#include "core/process/cpu_wait.h"
 
 /*
  * A thread that waits pauses for a while, then offers its CPU to others again and again, then sleeps: after
@@ -23,6 +26,7 @@ struct member {
 	struct cpu_pool *pool;
 	unsigned index;
 	pthread_t thread;
+	atomic_int tid; /* 0: it has not begun */
 	clockid_t clock;
 	uint64_t base_ns; /* thread 0: CPU time before the pool was created */
 	uint64_t done_ns,
@@ -67,6 +71,11 @@ static void pause_cpu(void)
 #else
 	sched_yield();
 #endif
+}
+
+static pid_t thread_id(void)
+{
+	return (pid_t)syscall(SYS_gettid);
 }
 
 static uint64_t clock_ns(clockid_t clock)
@@ -215,6 +224,7 @@ static void *member_main(void *arg)
 	struct cpu_pool *p = self->pool;
 	unsigned round = 0, list = 0;
 
+	atomic_store(&self->tid, thread_id());
 	for (;;) {
 		round = wait_go(self, round, &list);
 		if (atomic_load(&p->stop))
@@ -342,6 +352,7 @@ enum status cpu_pool_create(struct cpu_pool **out, const unsigned *cpus, unsigne
 	for (unsigned i = 0; i < count; i++)
 		p->member[i] = (struct member){.pool = p, .index = i, .pauses = PAUSES_MOST};
 	p->member[0].thread = pthread_self();
+	atomic_store(&p->member[0].tid, thread_id());
 	pthread_getcpuclockid(p->member[0].thread, &p->member[0].clock);
 	p->member[0].base_ns = clock_ns(p->member[0].clock);
 	if (cpus) {
@@ -420,4 +431,16 @@ void cpu_share(uint64_t count, uint64_t grain, unsigned thread, unsigned threads
 		*first = count;
 	if (*last > count)
 		*last = count;
+}
+
+uint64_t cpu_pool_wait_ns(const struct cpu_pool *p)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < p->count; i++) {
+		const pid_t tid = atomic_load(&p->member[i].tid);
+
+		sum += tid ? cpu_wait_ns(tid) : 0;
+	}
+	return sum;
 }

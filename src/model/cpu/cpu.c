@@ -139,6 +139,11 @@ void cpu_backend_release(struct backend *back)
 	back->device = NULL;
 }
 
+double cpu_backend_wait_s(const struct backend *back)
+{
+	return (double)cpu_pool_wait_ns(cpu_of(back)->pool) * 1e-9;
+}
+
 void *cpu_memory(size_t size)
 {
 	const size_t align = size >= HUGE_PAGE ? HUGE_PAGE : ARENA_ALIGN;

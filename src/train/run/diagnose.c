@@ -89,7 +89,14 @@ static void look_at_late(struct findings *out, const struct rank_late *late)
 {
 	const bool unequal = late->cause == RANK_CAUSE_ROWS;
 
-	if (late->rank >= 0)
+	if (late->rank >= 0 && late->cause == RANK_CAUSE_CPU)
+		ADD(out, FINDING_NO_FREE_CPU,
+		    "the node of rank %d has too few free CPUs: other programs run there, or more ranks than CPUs. The threads "
+		    "of the rank waited %.1f ms of each step for a CPU. It came %.1f ms after the median of the others, "
+		    "which wait for it in %.0f %% of each step. Candidates: %s",
+		    late->rank, 1e3 * late->cpu_wait_s, 1e3 * late->behind_s, 100 * late->waited_share,
+		    late->evidence);
+	else if (late->rank >= 0)
 		ADD(out, unequal ? FINDING_UNEQUAL_ROWS : FINDING_STRAGGLER,
 		    "the others wait for rank %d in %.0f %% of each step; it came last in %.0f %% of the steps, %.1f ms "
 		    "after the median of the others. The likeliest cause is: %s. Candidates: %s",

@@ -23,6 +23,7 @@
 	X(LOSS_SPIKE, "loss_spike", false, "training: a lower learning_rate or a longer warmup_steps; look at the rows of these steps") \
 	X(DATA_BOUND, "data_bound", false, "data: cache_dir, shorter rows, or more CPUs") \
 	X(STRAGGLER, "straggler", false, "the machine of that rank: what the largest candidate names; or train without it") \
+	X(NO_FREE_CPU, "no_free_cpu", false, "the node of that rank: stop other programs, or start fewer ranks; training: dataloader_num_workers: 0") \
 	X(UNEQUAL_ROWS, "unequal_rows", false, "training: a larger global_batch_size, data: packing: true, or a shorter max_seq_length") \
 	X(COMMUNICATION_BOUND, "communication_bound", false, "training: gradient_accumulation_steps, bucket_cap_mb; NCCL_NVLS_ENABLE=1 on NVSwitch; or fewer nodes") \
 	X(MEMORY_BOUND, "memory_bound", false, "training: a larger per_device_train_batch_size, fused optimizers (optim: adamw_8bit), or less recompute") \
@@ -40,7 +41,7 @@ struct findings {
 	size_t count;
 	struct {
 		enum finding what;
-		char text[880]; /* message with its figures */
+		char text[960]; /* message with its figures */
 	} found[FINDING_COUNT];
 };
 

@@ -40,7 +40,7 @@ struct train {
 	struct rank_window window;
 	struct rank_account account; /* account of the steps in the window */
 	struct rank_late late;	     /* the last late rank; late.rank -1: none so far */
-	double cpu_wait_s;	     /* time without a CPU of the main thread so far */
+	double cpu_wait_s;	     /* time without a CPU of the main thread, until this step */
 	bool stopping;		     /* several ranks: all have agreed to stop */
 	struct train_saving saving;
 	struct data *data;
@@ -156,6 +156,8 @@ enum status run_split_collect(struct train *t, struct error *err);
 enum status run_split_divide(struct train *t, struct error *err);
 /* Adds up the step over all ranks, and agrees on requests to stop. `loss`: in, of this rank. */
 enum status run_sum_step(struct train *t, struct step_figures *f, double *loss, struct error *err);
+/* Before a step. */
+void run_begin_figures(struct train *t);
 /* After a step: keeps this rank's figures for the next step's sums. */
 void run_keep_figures(struct train *t, const struct step_figures *f);
 /* Adds up the evaluation's losses, one per micro-batch, and agrees on requests to stop. */

@@ -151,6 +151,34 @@ static void add_times(struct text *out, enum rank_cause cause, const struct rank
 		  rank_cause_text(cause), 100 * late->share[cause], 1e3 * own_s, what, 1e3 * other_s);
 }
 
+/* Time without a CPU lies within the times of these candidates, so they explain the less. */
+static void set_apart_cpu(double *share, double waited)
+{
+	static const enum rank_cause within[] = {RANK_CAUSE_HOST, RANK_CAUSE_DATA, RANK_CAUSE_SAVE,
+						 RANK_CAUSE_COMPUTE};
+	enum { COUNT = sizeof(within) / sizeof(within[0]) };
+	double whole = 0;
+
+	for (int i = 0; i < COUNT; i++)
+		whole += share[within[i]];
+	if (!(waited > 0) || !(whole > 0))
+		return;
+	share[RANK_CAUSE_CPU] = fmin(waited, whole);
+	for (int i = 0; i < COUNT; i++)
+		share[within[i]] *= 1 - share[RANK_CAUSE_CPU] / whole;
+}
+
+/* Whether the rank waited for a CPU at least as long as it was late. Then a delay of its computation or its
+ * host may be nothing else: the ranks of a busy node get unequal shares of it. */
+static bool lacks_cpu(const struct rank_late *late, const struct rank_figures *f)
+{
+	const bool has_evidence = late->cause == RANK_CAUSE_ROWS || late->cause == RANK_CAUSE_CLOCK ||
+				  late->cause == RANK_CAUSE_THROTTLE || late->cause == RANK_CAUSE_LINK;
+
+	/* the threads' waits are added, and some of them are at the same time */
+	return !has_evidence && fmin(f->cpu_wait_s, f->compute_s) >= late->behind_s;
+}
+
 /* How much of the delay each candidate explains, with its evidence. */
 static void explain(struct rank_late *late, const struct rank_figures *means, unsigned ranks, double *values)
 {
@@ -169,6 +197,7 @@ static void explain(struct rank_late *late, const struct rank_figures *means, un
 	double *share = late->share, rest;
 	struct text out = {0};
 
+	late->cpu_wait_s = f->cpu_wait_s;
 	late->behind_s = fmax(ready_of(f) - ready, 1e-9);
 	share[RANK_CAUSE_HOST] = fmax(0, host_of(f) - host) / late->behind_s;
 	share[RANK_CAUSE_DATA] = fmax(0, f->rows_s - rows) / late->behind_s;
@@ -186,12 +215,14 @@ static void explain(struct rank_late *late, const struct rank_figures *means, un
 		rest = 0;
 	}
 	share[RANK_CAUSE_COMPUTE] = rest;
+	set_apart_cpu(share, (f->cpu_wait_s - cpu) / late->behind_s);
 	for (int c = 0; c < RANK_CAUSE_COUNT; c++)
 		if (share[c] > share[late->cause])
 			late->cause = (enum rank_cause)c;
+	if (lacks_cpu(late, f))
+		late->cause = RANK_CAUSE_CPU;
 	add_times(&out, RANK_CAUSE_HOST, late, host_of(f), host, "the host");
-	text_addf(&out, ", of which no CPU was free for %.1f ms, others %.1f ms", 1e3 * f->cpu_wait_s,
-		  1e3 * cpu);
+	add_times(&out, RANK_CAUSE_CPU, late, f->cpu_wait_s, cpu, "waiting for a CPU");
 	add_times(&out, RANK_CAUSE_DATA, late, f->rows_s, rows, "waiting for rows");
 	add_times(&out, RANK_CAUSE_COMPUTE, late, f->compute_s, compute, "computation");
 	if (tokens > 0)

@@ -19,7 +19,8 @@ struct rank_figures {
 	double compute_s;  /* forward, backward, optimizer, without that */
 	double rows_s;	   /* waiting for rows */
 	double save_s;	   /* waiting for a checkpoint to be written */
-	double cpu_wait_s; /* its main thread could run and had no CPU; within the other parts */
+	double cpu_wait_s; /* its computing threads could run and no CPU was free; their sum, within other
+			      parts */
 	double tokens;	   /* of this rank */
 	/* GPU; 0: not known */
 	double clock_hz, slowed_share; /* SM clock; share of the time in which a limit held the clock down */
@@ -54,7 +55,7 @@ void rank_window_add(struct rank_window *w, const struct rank_figures *all);
 /* Candidates for the cause of a late rank: name, text. */
 /* clang-format off */
 #define RANK_CAUSES(X) \
-	X(HOST, "host") X(DATA, "data") X(ROWS, "unequal rows") X(CLOCK, "clock") X(THROTTLE, "throttle") X(LINK, "link") \
+	X(HOST, "host") X(CPU, "no free CPU") X(DATA, "data") X(ROWS, "unequal rows") X(CLOCK, "clock") X(THROTTLE, "throttle") X(LINK, "link") \
 	X(SAVE, "checkpoint") X(COMPUTE, "slower computation")
 /* clang-format on */
 #define X(name, text) RANK_CAUSE_##name,
@@ -66,10 +67,11 @@ struct rank_late {
 	int rank;			/* -1: no rank is late */
 	double waited_share;		/* mean share of the step that the others wait */
 	double last_share;		/* share of the steps in which it was the last one */
+	double cpu_wait_s;		/* mean per step, as in struct rank_figures */
 	double behind_s;		/* by which its own work takes longer than the median of the others */
 	double share[RANK_CAUSE_COUNT]; /* share of behind_s that this candidate explains */
-	enum rank_cause cause;		/* the largest */
-	char evidence[640];		/* every candidate with its figures */
+	enum rank_cause cause; /* the largest; CPU: also if the rank waited for one as long as it was late */
+	char evidence[640];    /* every candidate with its figures */
 };
 struct rank_account {
 	unsigned steps; /* in the account; 0: there is none yet, and all else is 0 */

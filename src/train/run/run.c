@@ -113,6 +113,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	double t0 = clock_now_s(), t1, sum = 0, tuned_s = tuning_s(t), passes_waited;
 	enum status st;
 
+	run_begin_figures(t);
 	*f = (struct step_figures){.size = data_step(t->data, step),
 				   .rate = schedule_rate(&t->schedule, step)};
 	f->wait_s = clock_now_s() - t0; /* data_step may wait for the prefetch thread */

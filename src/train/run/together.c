@@ -3,8 +3,9 @@
  * and share inputs at the start, and add up the figures by which they decide. */
 #include <stdlib.h>
 #include <string.h>
-#include "core/file/file.h"
 #include "core/json/member.h"
+#include "core/process/cpu_wait.h"
+#include "model/cpu/cpu.h"
 #include "model/tensor/dtype.h"
 #include "team/links/flight.h"
 #include "train/mesh/comm_hybrid.h"
@@ -299,7 +300,6 @@ enum status run_share_params(struct train *t, struct error *err)
 
 /* -- sums -- */
 
-enum { SCHEDSTAT_MAX = 200 };
 enum { FIGURES = 4 }; /* stop requests, FLOP, seconds of tuning, shards of a checkpoint that are written */
 
 /* Ranks of tensor parallel compute the same losses, of which one counts.
@@ -320,32 +320,29 @@ static void put_step(const struct train *t, const struct step_figures *f, double
 		values[FIGURES + f->size.first_pack + i] = tree->loss[i];
 }
 
-/* Seconds in which this thread could run and had no CPU. 0: the kernel does not tell. */
-static double cpu_wait_s(void)
+/* Seconds in which the rank's computing threads could run and no CPU was free. A GPU's work is enqueued by
+ * this thread. */
+static double cpu_wait_s(const struct train *t)
 {
-	char *text = NULL, *end;
-	size_t size;
-	double wait_ns = 0;
+	return t->stepper.back.kind == BACKEND_CPU ? cpu_backend_wait_s(&t->stepper.back)
+						   : (double)cpu_wait_ns(0) * 1e-9;
+}
 
-	if (file_read(&text, &size, "/proc/thread-self/schedstat", SCHEDSTAT_MAX, NULL))
-		return 0;
-	strtod(text, &end);
-	wait_ns = strtod(end, NULL);
-	free(text);
-	return wait_ns * 1e-9;
+void run_begin_figures(struct train *t)
+{
+	t->cpu_wait_s = cpu_wait_s(t);
 }
 
 void run_keep_figures(struct train *t, const struct step_figures *f)
 {
 	const struct team_facts facts = team_facts_get(t->job->board);
-	const double waited_s = cpu_wait_s();
 
 	t->own = (struct rank_figures){.step_s = f->step_s,
 				       .drain_s = f->comm_s,
 				       .compute_s = f->part.forward_s + f->part.backward_s + f->optimiser_s,
 				       .rows_s = f->wait_s,
 				       .save_s = f->save_s,
-				       .cpu_wait_s = waited_s - t->cpu_wait_s,
+				       .cpu_wait_s = cpu_wait_s(t) - t->cpu_wait_s,
 				       .tokens = (double)f->own_tokens,
 				       .clock_hz = facts.clock_hz,
 				       .slowed_share = facts.slowed_share,
@@ -353,7 +350,6 @@ void run_keep_figures(struct train *t, const struct step_figures *f)
 				       .tensor_share = facts.tensor_share,
 				       .memory_share = facts.memory_share,
 				       .sm_share = facts.sm_share};
-	t->cpu_wait_s = waited_s;
 }
 
 /* Takes the figures of the step before. */
