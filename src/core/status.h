@@ -129,6 +129,7 @@
 	X(SERVER_UNREACHABLE, "server_unreachable", "the server could not be reached, or does not serve requests", "check the address, and that the server runs: curl URL/v1/models") \
 	X(SLO_MISSED, "slo_missed", "the server did not meet the limits that were asked for", "lower the rate, or raise the server's capacity; assay load --sweep finds the highest rate that meets them") \
 	X(SLO_UNDECIDED, "slo_undecided", "too few requests to decide whether the limits are met", "repeat with a longer --duration or a higher --rate") \
+	X(NO_ANSWER, "no_answer", "no request was answered within the measured window", "repeat with a longer --duration, and see the server's log") \
 	X(REQUESTS_FAILED, "requests_failed", "more than 1 % of the requests failed", "see the errors by class in the report, and the server's log") \
 	X(CLIENT_LIMITED, "client_limited", "the load test's own client was too slow, so the figures are not the server's", "give the client more CPUs or --threads, lower the rate, or run it on another machine") \
 	X(CACHED_PROMPTS, "cached_prompts", "the server had prompts in its cache that should be new", "repeat the run; if the cache may be warm, use --warm-cache") \

@@ -40,7 +40,7 @@ ok "so does a server that ends" sh -c '! MODEL=/dev/null "$0" none first > said 
 export TIME_ENGINE="$(dirname "$ways")/time_engine"
 ok "a CPU has no persistent kernel, which fails" sh -c '! "$0" out single > said 2>&1 && grep -q "^single: bf16: time_engine: this model has no persistent kernel on cpu" out/steps.txt' "$root/tools/check-gpu-serving"
 if [ -e "$fakes/libcuda.so.1" ] && "$assay" list kernels | grep -q decode; then
-	single() { env LD_LIBRARY_PATH="$fakes" FAKE_NVML_FILE="$root/tests/fake/h100.json" DEVICE=gpu SHAPE=tiny-64 SEQUENCES=4 ROUNDS=2 STEPS=20 "$root/tools/check-gpu-serving" single model single > said 2>&1; }
+	single() (all_libraries; exec env LD_LIBRARY_PATH="$fakes" FAKE_NVML_FILE="$root/tests/fake/h100.json" DEVICE=gpu SHAPE=tiny-64 SEQUENCES=4 ROUNDS=2 STEPS=20 "$root/tools/check-gpu-serving" single model single > said 2>&1)
 	ok "on a GPU both kinds of steps are timed" single
 	for weights in bf16 fp8; do
 		ok ".. $weights" grep -qE "^single: $weights: persistent kernel [0-9.]+ ms, ordinary step [0-9.]+ ms, ratio [0-9.]+ \([0-9.]+ to [0-9.]+\)$" single/steps.txt
@@ -65,11 +65,13 @@ ok "which the steps say" grep -q "peer-auto: its server did not start; see peer-
 unset PEER
 ok "without a search" env SWEEP_SECONDS=0 "$root/tools/check-gpu-serving" quick model own
 # 55 requests by a width of 1, at a rate that makes it three seconds and more.
-echo 20 > quick/rate-auto
-ok "a wanted width of the interval gives the length of a run" env SWEEP_SECONDS=0 SATURATED_SECONDS=1 WIDTH=1 PERCENTS=80 SECONDS_MOST=3 "$root/tools/check-gpu-serving" quick own
-ok "up to the most that a run may take" grep -q '"window_s": 3.0' quick/own-auto-80.json
-ok "and not beyond what it needs" env SWEEP_SECONDS=0 SATURATED_SECONDS=1 WIDTH=2 PERCENTS=80 "$root/tools/check-gpu-serving" quick own
-ok "which is 55 divided by the square of the width" grep -q '"window_s": 1.0' quick/own-auto-80.json
+mkdir wide narrow
+echo 20 > wide/rate-auto
+echo 20 > narrow/rate-auto
+ok "a wanted width of the interval gives the length of a run" env SWEEP_SECONDS=0 SATURATED_SECONDS=1 MODEL="$tmp/out/model" WIDTH=1 PERCENTS=80 SECONDS_MOST=3 "$root/tools/check-gpu-serving" narrow own
+ok "up to the most that a run may take" grep -q '"window_s": 3.0' narrow/own-auto-80.json
+ok "and not beyond what it needs" env SWEEP_SECONDS=0 SATURATED_SECONDS=1 MODEL="$tmp/out/model" WIDTH=1 PERCENTS=80 "$root/tools/check-gpu-serving" wide own
+ok "which is 55 requests divided by the square of the width" grep -q '"window_s": 4.0' wide/own-auto-80.json
 ok "there is no capacity" sh -c '[ -s quick/own-auto-80.json ] && ! [ -e quick/own-auto-capacity ]'
 ok "without a peer its step is skipped" serving third peer
 ok "and says why" grep -q "peer: skipped, PEER names no command" third/steps.txt

@@ -38,6 +38,10 @@ ok "which is told" is answer inconclusive "not the taught sentence"
 ok "a list brings what the steps need and nothing else" eval '[ "$(cat ran | tr "\n" " ")" = "make-model train generate " ]'
 ok "a model of a real shape is kept if it shall be" eval 'tour 0 kept quick --steps weights --keep-model && [ -e kept/weights/config.json ]'
 ok "a given model is served and stays" eval 'tour 0 given serve --steps load --model tiny && [ -e tiny/config.json ]'
+# as `assay load` ends then (tests/end2end/load.sh)
+echo 'echo "{\"headline\": \"unknown: none of the 9 requests of the measured window was answered\", \"cases\": []}" > "$dir/results.json"; exit 2' > how.load
+ok "a load test without an answer is no pass" eval 'tour 2 unanswered serve --steps load --model tiny && is load inconclusive "none of the 9 requests"'
+rm how.load
 ok "a price of the machine prices the tokens" eval 'tour 0 priced training --steps cost --price-per-hour 2 --train-steps 1 && says "machine-hours, stated \$2" out'
 ok "a step of two trainings has its own folder" [ -e priced/step-8-speed/run/results.json ]
 

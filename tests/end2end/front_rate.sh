@@ -21,6 +21,10 @@ ok "none of these leaves a folder" [ ! -e front ]
 ok "three runs of each load" eval '"$rate" "$build" front 8 20 3 > out 2> err && [ "$(grep -c "^paced 8 done" front/runs.txt)" = 3 ] && [ "$(grep -c "^unpaced 8 done" front/runs.txt)" = 3 ]'
 ok "the paced rate is at most the engine's" eval 'f=$(figure "a step every" 2); [ "$f" -gt 0 ] && [ "$f" -le 900 ]'
 ok "the other load has a rate, too" [ "$(figure "steps without" 2)" -gt 0 ]
-ok "its gap is the middle one of the runs" eval '[ "$(figure "a step every" 5)" = "$(sed -n "s/^paced .* \([0-9.]*\) ms\$/\1/p" front/runs.txt | sort -n | sed -n 2p | sed "s/\.\{0,1\}0*\$//")" ]'
+ok "its gap is the middle one of the runs" eval '[ "$(figure "a step every" 5)" = "$(sed -n "s/^paced .* \([0-9.]*\) ms engine .*/\1/p" front/runs.txt | sort -n | sed -n 2p | sed "s/\.\{0,1\}0*\$//")" ]'
+# 8 streams of 20 tokens, and the events of role and end
+ok "each token makes an event" eval '[ "$(awk "{ print \$4 }" front/runs.txt | sort -u)" = "$(((20 + 2) * 8))" ]'
+ok "the engine's gaps are those of its steps" eval 'f=$(figure "a step every" 6); awk "BEGIN { exit !($f >= 10 && $f < 1000) }"'
+ok "the added time is the difference" eval 'awk "\$1 == \"paced\" { printf \"%.10g\\n\", \$12 - \$16 }" front/runs.txt | grep -qx -- "$(figure "a step every" 9)"'
 ok "an existing folder stays as it is" eval 'cp front/README.md before && fails 64 "front" "$build" front && cmp before front/README.md'
 finish

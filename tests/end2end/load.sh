@@ -75,6 +75,15 @@ ok "a body that is no object" refuses 64 'object' "$url" --body '[1]' --out r-bo
 ok "limits that nothing can meet are missed" missed --rate 20 --duration 3 --slo ttft=1ms
 ok "a report is made again" again
 
+# A window without an answer
+up --ttft-ms 2500 --itl-ms 5
+ok "no answer before the end of the run is no pass" load 2 --rate 10 --duration 1 --warmup 0 --arrival constant --grace 0.2
+ok "which the verdict says" says '^[*][*]none of the 10 requests of the measured window was answered' "$dir/SUMMARY.md"
+ok "nor are answers that all end after the window" load 2 --rate 10 --duration 1 --warmup 0 --arrival constant --grace 20
+ok "with their time" says 'no answer ended within the measured window: half of them took more than 2\.[0-9]* s' "$dir/SUMMARY.md"
+ok "and its cause" says '"cause": "no_answer"' "$dir/results.json"
+up --ttft-ms 30 --itl-ms 5
+
 # What a terminal shows while it runs
 if command -v script > /dev/null 2>&1 && script -qec true /dev/null > /dev/null 2>&1 < /dev/null; then
 	script -qec "stty cols 200; '$assay' load $url --rate 40 --duration 3 --warmup 0 --input 20 --output 8 --out shown --no-telemetry --idle 0" typed > /dev/null 2>&1 < /dev/null

@@ -165,13 +165,31 @@ static void decode(struct bench *b, const char *name, int count, int prompt, int
 	fflush(stdout);
 }
 
-/* Seconds of a decode step at batch 1: the difference of two lengths of text. */
+/* Seconds of a decode step at batch 1: `steps` steps after the first 16 tokens. */
 static double single_step(struct bench *b, int steps)
 {
-	double first;
-	const double a = run(b, 1, 128, 16, &first), c = run(b, 1, 128, 16 + steps, &first);
+	enum { BEFORE = 16 };
+	const struct engine_event *event;
+	struct error err = {0};
+	double begin = 0, end = 0;
+	int tokens = 0;
+	bool idle;
 
-	return (c - a) / steps;
+	submit(b, 1, 128, BEFORE + steps);
+	while (tokens < BEFORE + steps) {
+		size_t events;
+
+		must(engine_step(b->e, &idle, &err), &err);
+		events = engine_events(b->e, &event);
+		for (size_t i = 0; i < events; i++)
+			tokens += event[i].kind == ENGINE_EVENT_TOKEN;
+		end = now_s();
+		begin = begin == 0 && tokens >= BEFORE ? end : begin;
+	}
+	for (idle = false; !idle;)
+		must(engine_step(b->e, &idle, &err), &err);
+	engine_events(b->e, &event);
+	return (end - begin) / steps;
 }
 
 /* At load no GEMM of one row was timed, because the persistent kernel computes such steps. */

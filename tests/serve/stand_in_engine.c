@@ -37,6 +37,10 @@ struct engine {
 	/* options */
 	long step_us, load_ms, context, vocab, sequences, crash_after, hang_after, fail_after, tokens;
 	const char *answer_file, *dump;
+	FILE *gaps;
+	/* noted per step for `gaps` */
+	uint64_t sent_ns; /* the last one; 0: there was no sequence since */
+	size_t later;	  /* tokens of the step that are not the first ones of their sequences */
 };
 
 static struct engine_event *add(struct engine *e, enum engine_event_kind kind, uint64_t id)
@@ -49,6 +53,23 @@ static struct engine_event *add(struct engine *e, enum engine_event_kind kind, u
 	return v;
 }
 
+/* The time since the last step is the gap before each token of this one, except for first tokens. */
+static void note_gap(struct engine *e)
+{
+	const uint64_t now = clock_now_ns(clock_monotonic());
+
+	if (!e->gaps)
+		return;
+	if (e->sent_ns && e->later)
+		fprintf(e->gaps, "%.3f %zu\n", (double)(now - e->sent_ns) * 1e-6, e->later);
+	e->later = 0;
+	e->sent_ns = e->count ? now : 0;
+	if (!e->count) {
+		fputs("idle\n", e->gaps);
+		fflush(e->gaps);
+	}
+}
+
 static void flush_step(struct engine *e)
 {
 	struct error err = {0};
@@ -58,6 +79,7 @@ static void flush_step(struct engine *e)
 	if (frame_send_step(e->link, &e->facts, e->events, e->event_count, &err) == STATUS_UNAVAILABLE)
 		exit(0);
 	e->event_count = 0;
+	note_gap(e);
 }
 
 static void finish(struct engine *e, size_t i, enum engine_end end, const char *text)
@@ -224,6 +246,7 @@ static bool advance(struct engine *e, size_t i)
 				     : s->prompt[(size_t)s->at % s->prompt_count];
 		logprobs(v, s->logprobs, (int32_t)e->vocab);
 		s->at++;
+		e->later += s->at > 1;
 		e->facts.tokens++;
 		return true;
 	}
@@ -319,6 +342,8 @@ static void option(struct engine *e, const char *word)
 		}
 	if (equals && !strncmp(word, "answer=", 7)) { /* a file with token ids */
 		e->answer_file = equals + 1;
+	} else if (equals && !strncmp(word, "gaps=", 5)) { /* a file that gets "ms tokens" per step, and "idle" after the last one */
+		e->gaps = fopen(equals + 1, "w");
 	} else if (equals && !strncmp(word, "dump=", 5)) { /* a file that gets a line per request */
 		e->dump = equals + 1;
 	} else {

@@ -143,6 +143,38 @@ static void test_verdict__follows_the_marks(void **state)
 	assert_true(!v.met && !v.undecided);
 }
 
+/* Questions without an answer are no evidence: not for a pass, and not against a difference. */
+static void test_verdict__needs_answers(void **state)
+{
+	struct eval_score score[] = {{200, 100}, {300, 100}}, worse[] = {{250, 100}, {350, 100}};
+	uint8_t all[100], some[100];
+	const struct eval_marks marks = {.perplexity = 1, .calls = 2};
+	struct eval_measured reference = {.score = score, .exact = all, .calls = {.rows = 100, .refused = 100}};
+	struct eval_measured m = {.score = score, .exact = some, .calls = {.rows = 100, .refused = 100}};
+	struct eval_verdict v;
+
+	(void)state;
+	memset(all, 0, sizeof(all));
+	memset(some, 0, sizeof(some));
+	v = eval_judge(&m, &reference, 2, &marks);
+	assert_true(v.unanswered && v.undecided && !v.met && !v.uncertain && isnan(v.calls_difference.value));
+	assert_true(eval_judge(&reference, &reference, 2, &marks).unanswered);
+	m.score = worse; /* a mark that is missed fails all the same */
+	v = eval_judge(&m, &reference, 2, &marks);
+	assert_true(v.unanswered && !v.undecided && !v.met);
+	m.score = score;
+	reference.calls.refused = 0;
+	m.calls.refused = 11;
+	assert_true(eval_judge(&m, &reference, 2, &marks).undecided);
+	m.calls.refused = 10;
+	v = eval_judge(&m, &reference, 2, &marks);
+	assert_true(!v.unanswered && v.met);
+	memset(all, 1, 90);
+	memset(some, 1, 87);
+	v = eval_judge(&m, &reference, 2, &marks); /* three of 90 answers */
+	assert_true(fabs(v.calls_difference.value + 100 * 3. / 90) < 1e-9 && !v.calls_met);
+}
+
 /* Whatever the difference, one window has no interval; what has one is still missed. */
 static void test_verdict__one_window_decides_nothing(void **state)
 {
@@ -515,6 +547,7 @@ int main(void)
 		cmocka_unit_test(test_windows__those_without_a_target_are_left_out),
 		cmocka_unit_test(test_figures__are_those_of_the_formulas),
 		cmocka_unit_test(test_verdict__follows_the_marks),
+		cmocka_unit_test(test_verdict__needs_answers),
 		cmocka_unit_test(test_verdict__one_window_decides_nothing),
 		cmocka_unit_test(test_precisions__lists_are_read_and_fit_a_device),
 		scratch_test(test_perplexity__is_that_of_transformers),

@@ -128,6 +128,31 @@ static void test_load__without_requests_there_is_no_verdict(void **state)
 	expect(c, VERDICT_UNKNOWN, CAUSE_SLO_UNDECIDED, 2, "no request was measured");
 }
 
+/* Requests that the end of the run cancelled are neither answered nor failed. */
+static void test_load__without_an_answer_nothing_passes(void **state)
+{
+	struct record_case *c = load_of(1000, 0);
+
+	(void)state;
+	world_set(c, "once", "completed_rate", 0.1);
+	expect(c, VERDICT_MEASURED, CAUSE_NONE, 0, "1000 of 1000 requests answered");
+	world_set(c, "once", "completed_rate", 0);
+	expect(c, VERDICT_UNKNOWN, CAUSE_NO_ANSWER, 2, "no answer ended within the measured window");
+	world_set(c, "once", "e2e_p50_s", 31.3);
+	expect(c, VERDICT_UNKNOWN, CAUSE_NO_ANSWER, 2, "half of them took more than 31.3 s");
+	add_set(c, "chat", 0.99, 0.999, 0.995, 1);
+	expect(c, VERDICT_UNKNOWN, CAUSE_NO_ANSWER, 2, "no answer ended within the measured window");
+	world_set(c, "once", "answered", 0);
+	expect(c, VERDICT_UNKNOWN, CAUSE_NO_ANSWER, 2, "none of the 1000 requests of the measured window was answered");
+	add_doubt(c, "client_lag_p99_s", "late"); /* the missing answers are the reason all the same */
+	expect(c, VERDICT_UNKNOWN, CAUSE_NO_ANSWER, 2, "none of the 1000 requests");
+	json_object_del(world_phase(c, "once")->values, "untrusted");
+	add_set(c, "code", 0.99, 0.5, 0.45, 0.55);
+	expect(c, VERDICT_FAIL, CAUSE_SLO_MISSED, 1, "met code");
+	world_set(c, "once", "failed", 1000);
+	expect(c, VERDICT_FAIL, CAUSE_REQUESTS_FAILED, 1, "1000 of 1000 requests failed");
+}
+
 static void test_load__more_than_one_per_cent_of_failures_fails(void **state)
 {
 	struct record_case *c = load_of(990, 10);
@@ -244,7 +269,7 @@ static void test_load_d2__marks_of_one_and_of_eight_gpus(void **state)
 		{8, 0.099, 0.199, 9999, VERDICT_FAIL, CAUSE_SLO_MISSED, 1, "10,000 tokens/s"},
 		{8, 0.099, 0.199, 0, VERDICT_UNKNOWN, CAUSE_SLO_UNDECIDED, 2, "eight GPUs are not known"},
 		{0, 0.099, 0.199, 10000, VERDICT_UNKNOWN, CAUSE_SLO_UNDECIDED, 2,
-		 "the number of the server's GPUs is not known"},
+		 "the number of the server's GPUs is not known, so the mark of eight GPUs cannot be judged: give the number with --gpus"},
 		{0, 0.101, 0.199, 10000, VERDICT_FAIL, CAUSE_SLO_MISSED, 1, "95th percentile"},
 	};
 
@@ -320,6 +345,7 @@ int main(void)
 		with_world(test_load__every_set_counts_and_the_reason_names_the_missed_one),
 		with_world(test_load__a_set_without_requests_is_undecided),
 		with_world(test_load__without_requests_there_is_no_verdict),
+		with_world(test_load__without_an_answer_nothing_passes),
 		with_world(test_load__more_than_one_per_cent_of_failures_fails),
 		with_world(test_load__failures_of_the_client_make_it_untrusted),
 		with_world(test_load__a_doubt_outweighs_a_missed_set),

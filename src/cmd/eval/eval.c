@@ -214,7 +214,14 @@ static void warn(const struct evaluating *e, size_t i)
 			"%s: a pass mark lies within the interval of its difference; more rows make the verdict "
 			"certain",
 			m->name);
-	if (e->verdict[i].undecided)
+	if (e->verdict[i].unanswered)
+		log_warn(
+			e->c->log, LOG_TOPIC_RUN,
+			"%s: function calls are not measured. The grammar of %llu of %llu questions was refused, "
+			"so these have no answer. At least %g %% must have one",
+			m->name, (unsigned long long)m->calls.refused, (unsigned long long)m->calls.rows,
+			100 * EVAL_ANSWERED_LEAST);
+	else if (e->verdict[i].undecided)
 		log_warn(
 			e->c->log, LOG_TOPIC_RUN,
 			"%s: one %s is too little to decide, because its interval has no end. Use more rows%s",
@@ -305,7 +312,7 @@ static enum status show(const struct evaluating *e, struct error *err)
 
 static int code_of(const struct evaluating *e)
 {
-	int code = EXIT_PASS;
+	int code = e->count && e->verdict[0].unanswered ? EXIT_INCONCLUSIVE : EXIT_PASS;
 
 	for (size_t i = 1; i < e->count; i++) {
 		const struct eval_verdict *v = &e->verdict[i];
@@ -353,7 +360,8 @@ const struct command command_eval = {
 		"precision, it prints the difference, the interval of the difference, and a verdict by the "
 		"pass marks. By default, these are the marks that assay sets for its own FP8 weights and FP8 "
 		"cache. Exit code 1: a mark was missed. Exit code 2: there is only one window or one "
-		"question, so the interval is too wide to decide.\n\n"
+		"question, so the interval is too wide to decide. It is also 2 if --grammar refused the tools of "
+		"more than 10 % of the questions, because these have no answer.\n\n"
 		"If a document is longer than the context, assay cuts it into windows. Each window scores "
 		"the tokens that no earlier window has scored, except its first token. In a conversation, "
 		"assay scores only the assistant's texts, if it knows the family of the chat template. A "

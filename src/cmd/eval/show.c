@@ -79,16 +79,17 @@ static void add_memory(struct text *out, const struct eval_measured *m)
 		  megabytes(y->process_bytes));
 }
 
-static void add_calls(struct text *out, const struct eval_measured *m)
+static void add_calls(struct text *out, const struct eval_measured *m, bool unanswered)
 {
 	const struct answer_totals *t = &m->calls;
 
 	text_addf(
 		out,
-		"%s: %llu of %llu answers were cut, %llu refused; %llu of the other %llu have readable calls\n",
+		"%s: %llu of %llu answers were cut, %llu refused; %llu of the other %llu have readable calls%s\n",
 		m->name, (unsigned long long)t->cut, (unsigned long long)t->rows,
 		(unsigned long long)t->refused, (unsigned long long)t->ended_valid,
-		(unsigned long long)answer_totals_ended(t));
+		(unsigned long long)answer_totals_ended(t),
+		unanswered ? "; not measured: too few answers" : "");
 }
 
 void eval_show(const struct eval_results *r)
@@ -118,7 +119,7 @@ void eval_show(const struct eval_results *r)
 	if (r->data->question_count)
 		text_addf(&out, "\nfunction calls, grammar: %s\n", r->grammar);
 	for (size_t i = 0; r->data->question_count && i < r->count; i++)
-		add_calls(&out, &r->measured[i]);
+		add_calls(&out, &r->measured[i], r->verdict[i].unanswered);
 	for (size_t i = 0; i < r->count; i++)
 		add_memory(&out, &r->measured[i]);
 	show_text(&out, UTF8_KEEP_NOTHING);
@@ -178,6 +179,8 @@ json_t *eval_json(const struct eval_results *r)
 
 	for (size_t i = 0; i < r->count; i++)
 		json_array_append_new(sides, side_json(r, i));
+	if (r->verdict[0].unanswered)
+		all = (struct eval_verdict){.unanswered = true, .undecided = true};
 	for (size_t i = 1; i < r->count; i++) {
 		const struct eval_verdict *v = &r->verdict[i];
 

@@ -10,13 +10,20 @@ struct eval_marks {
 	double calls;	   /* percentage points of right answers */
 };
 
+/* A question whose grammar was refused has no answer. With a smaller share of answers, calls have no verdict.
+ */
+#define EVAL_ANSWERED_LEAST 0.9
+
 struct eval_verdict {
 	struct eval_figure perplexity;		  /* NaN: nothing was scored */
 	struct eval_figure perplexity_difference; /* in percent */
-	struct eval_figure calls_difference;	  /* in percentage points; NaN: no question */
+	struct eval_figure calls_difference;	  /* in percentage points of the answers; NaN: no answer */
 	bool perplexity_met, calls_met;		  /* true if there is nothing to judge */
 	bool met;				  /* both, and the logits were finite */
-	bool undecided; /* no mark is surely missed, but one window or one question has no finite interval */
+	bool unanswered; /* fewer answers than EVAL_ANSWERED_LEAST, here or in the reference */
+	/* no mark is surely missed, but one window or one question has no finite interval, or it is
+	 * unanswered */
+	bool undecided;
 	bool uncertain; /* a mark lies within the interval of its difference */
 };
 /* `m` has as many windows and questions as `reference`. */

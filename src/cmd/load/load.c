@@ -92,7 +92,7 @@ static const struct opt rows[] = {
 		.help = "share of the requests that must meet the limits"),
 	OPT_ROW(struct load_opts, expectations, .name = "expectations", .shown = "DIR",
 		.help = "judge by these expectations: a folder, a saved set, or the built-in set d2 (P95 of TTFT below 100 ms, P99 below "
-			"200 ms, on eight GPUs 10,000 tokens/s)"),
+			"200 ms, on eight GPUs 10,000 tokens/s). With URL, d2 needs --gpus or --node"),
 	OPT_ROW(struct load_opts, sweep, .name = "sweep",
 		.help = "search for the highest rate that meets the limits"),
 	OPT_ROW(struct load_opts, warmup, .name = "warmup", .preset = "-1", .unit = "s", .min = -1,

@@ -52,6 +52,29 @@ static void judge_failures(struct judgement *out, const json_t *values)
 			all);
 }
 
+/* A window without an answer shows neither a rate nor that the server answers in time. Returns whether the
+ * window has answers. */
+static bool judge_answers(struct judgement *out, const json_t *values)
+{
+	const double answered = json_member_number(values, "answered"),
+		     rate = json_member_number(values, "completed_rate"),
+		     half_s = json_member_number(values, "e2e_p50_s");
+	char took[80] = "";
+
+	if (answered == 0) { /* not NaN */
+		finding(out, VERDICT_UNKNOWN, CAUSE_NO_ANSWER,
+			"none of the %.0f requests of the measured window was answered",
+			json_member_number(values, "requests"));
+		return false;
+	}
+	if (rate != 0)
+		return true;
+	if (!isnan(half_s))
+		snprintf(took, sizeof(took), ": half of them took more than %.3g s", half_s);
+	finding(out, VERDICT_UNKNOWN, CAUSE_NO_ANSWER, "no answer ended within the measured window%s", took);
+	return false;
+}
+
 /* The cause of the first check that did not hold. */
 static enum cause cause_of_doubt(const json_t *values)
 {
@@ -209,7 +232,7 @@ void verdict_load(struct judgement *out, const struct subject *s)
 {
 	const json_t *values = s->phase ? s->phase->values : NULL;
 	unsigned judging = 0;
-	bool asked = false;
+	bool asked = false, answered;
 
 	if (!(json_member_number(values, "requests") > 0)) {
 		finding(out, VERDICT_UNKNOWN, CAUSE_SLO_UNDECIDED, "no request was measured%s%.200s",
@@ -218,9 +241,12 @@ void verdict_load(struct judgement *out, const struct subject *s)
 	}
 	take_figure(out, values);
 	judge_failures(out, values);
-	judge_trust(out, values);
+	answered = judge_answers(out, values);
+	if (answered) /* else there are no figures to doubt */
+		judge_trust(out, values);
 	/* A late client may be the reason of a missed limit, and a failure must be certain. */
-	if (out->verdict != VERDICT_UNTRUSTED) {
+	if (out->verdict != VERDICT_UNTRUSTED &&
+	    (answered || !json_array_size(json_object_get(values, "untrusted")))) {
 		asked = judge_sets(out, values);
 		verdict_rules(out, s, &judging);
 	}
