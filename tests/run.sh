@@ -126,7 +126,8 @@ gather() { # NAME
 
 threaded="cpu_pool grammar load_content machine run_ranks team_links train_checkpoint train_collective_table train_comm_mpi train_findings train_sampler train_tokenised vendor_nvml watch_serve"
 # One build after the other, beside the tests; how each went is a file that its tests wait for. They are not optimised, but for threads, whose
-# tests compute for long; and what is for a debugger is left out but for lines: the compiler takes two to four times as long otherwise.
+# tests compute for long; and what is for a debugger is left out but for lines: the compiler takes two to four times as long otherwise. The
+# ordinary build has the warnings, which take a tenth of the compiler's time.
 build_all() {
 	made() { # build_in and its arguments
 		code=0
@@ -134,12 +135,12 @@ build_all() {
 		shift
 		echo $code > "build/$1.made.new" && mv "build/$1.made.new" "build/$1.made"
 	}
-	plain="-Ddebug=false -Doptimization=0 -Dc_args=-g1"
+	plain="-Ddebug=false -Doptimization=0 -Dwarning_level=0"
 	# UBSan's checks trap, which ASan reports with the place: their messages would make the program eight times as large, and each of
 	# thousands of starts twice as long. For a message build without the trap.
 	# shellcheck disable=SC2086
-	made build_in build-asan "all meson-test-prereq" $plain "-Dc_args=-g1 -fsanitize-undefined-trap-on-error" -Db_sanitize=address,undefined -Db_lundef=false
-	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1 src/serve/libassay-http.so mpi_ranks_prereq" $plain -Doptimization=g \
+	made build_in build-asan "all meson-test-prereq" $plain "-Dc_args=-g1 -w -fsanitize-undefined-trap-on-error" -Db_sanitize=address,undefined -Db_lundef=false
+	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1 src/serve/libassay-http.so mpi_ranks_prereq" $plain -Doptimization=g "-Dc_args=-g1 -w" \
 		-Db_sanitize=thread -Db_lundef=false -Dplot=disabled -Darchive=disabled -Dscreen=disabled
 }
 await() { # folder
@@ -148,7 +149,10 @@ await() { # folder
 }
 # The background's work, first what others wait for.
 builds_and_options() {
-	build_all > build/builds.log 2>&1
+	(
+		[ "${ASSAY_TEST_CCACHE:-yes}" = yes ] || export CCACHE_DISABLE=1
+		build_all
+	) > build/builds.log 2>&1
 	options
 }
 threads() {
@@ -205,6 +209,7 @@ campaigns() {
 	mkdir -p build-fuzz
 	[ ! -f build-fuzz/build.ninja ] || run build-fuzz "fuzz targets on new input" --suite fuzz_new
 	campaign clean_runs build/src/assay . "${LONG_RUNS:-20}" # first, while nothing else runs
+	ASSAY_TEST_LONG=yes run build "all combinations of ranks" --suite combinations --timeout-multiplier 6
 	campaign train_kills build/src/assay . "${LONG_KILLS:-1000}"
 	campaign team_kills build/src/assay . "${LONG_KILLS:-1000}"
 	campaign train_faults build . "${LONG_FAULTS:-40}"

@@ -53,7 +53,7 @@ cp "$source/tools/get-wheels" "$source/tools/wheels" "$dir/tools/"
 cp -R "$source/docs/man" "$source/docs/completion" "$source/docs/tutorial" "$source/docs/how-to" "$dir/docs/"
 cp -R "$source/examples" "$dir/"
 if [ $tests = yes ]; then
-	for tool in check-gpu check-gpu-serving check-gpu-training check-gpu-watch peer_nccl peer_ncu plant run-pages training-bound training-proof four-bit-proof; do cp "$source/tools/$tool" "$dir/tools/"; done
+	for tool in check-gpu check-gpu-serving check-gpu-training check-gpu-watch latency-ratio peer_nccl peer_ncu plant run-pages training-bound training-proof four-bit-proof; do cp "$source/tools/$tool" "$dir/tools/"; done
 	mkdir -p "$dir/tests/oracles"
 	cp "$source"/tests/oracles/*.py "$dir/tests/oracles/"
 	mkdir -p "$dir/tests/nvml_proxy" && cp "$source/tests/nvml_proxy/functions.h" "$dir/tests/nvml_proxy/"

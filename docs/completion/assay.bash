@@ -136,7 +136,7 @@ _assay()
 	rows) words='--help --format --out --held-out --share --seed --model --chat-template --max-length --max-bad --show --answers --json' ;;
 	serve) words='--help --adapter --any-base --served-model-name --host --port --device --context --max-sequences --max-rows --max-step-ms --max-queue --memory --page-tokens --kv-cache --weights --no-prefix-cache --deterministic --chat-template --api-key-file --tls-certificate --tls-key --cors --max-connections --max-body --max-seconds --request-log --log-requests --out --telemetry --real-names --plan --json' ;;
 	tokens) words='--help --file --control --json' ;;
-	top) words='--help nccl nvlink ib links --hosts --hosts-file --ssh-config --program --interval --record --replay --at --once --count --json --pid --sort --filter --theme --machine' ;;
+	top) words='--help nccl nvlink ib links --hosts --hosts-file --ssh-config --program --interval --gpus-only --record --replay --at --once --count --json --pid --sort --filter --theme --machine' ;;
 	train) words='--help --out --resume --resume-if-exists --plan --gpus --nodes --link-rate --network-rate --telemetry --real-names --silence --no-cache --json --node --interface --team-secret --join' ;;
 	esac
 	if [ "${COMP_WORDS[1]}" = probe ] && [ "$COMP_CWORD" -eq 2 ]; then

@@ -60,6 +60,8 @@ static void add_reader(struct command_words *w, const struct watch_feed_spec *sp
 	add_option(w, "--sys", spec->sys);
 	add_option(w, "--proc", spec->proc);
 	add_option(w, "--runs", spec->runs);
+	if (spec->gpus_only)
+		command_words_add(w, "--gpus-only");
 	command_words_add(w, "--lifeline");
 }
 

@@ -16,6 +16,7 @@ struct watch_feed_spec {
 	double slow;		/* seconds between readings of SLOW rows; 0: five */
 	const char *sys, *proc; /* NULL: /sys and /proc */
 	const char *runs;	/* folder of runs; NULL: the default */
+	bool gpus_only;		/* reads GPUs with their links and processes only */
 };
 
 struct watch_feed;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "core/text/utf8.h"
 #include "watch/line_text.h"
+#include "watch/reading_line.h"
 #include "watch/state_parts.h"
 
 enum status watch_no_memory(struct error *err)
@@ -279,10 +280,11 @@ static enum status row_at(const struct watch_state *s, const json_t *position, e
 	return STATUS_OK;
 }
 
-static void set_value(struct watch_state *s, struct watch_value *v, const json_t *value, uint64_t t_ns)
+static void set_value(struct watch_state *s, struct watch_value *v, bool absent, double value, uint64_t t_ns)
 {
-	watch_set_text(s, &v->why, NULL);
-	if (json_is_null(value)) {
+	if (v->why)
+		watch_set_text(s, &v->why, NULL);
+	if (absent) {
 		v->present = false;
 		v->before_ns = 0;
 		return;
@@ -293,9 +295,15 @@ static void set_value(struct watch_state *s, struct watch_value *v, const json_t
 	} else if (!v->present) {
 		v->before_ns = 0;
 	}
-	v->value = json_number_value(value) + 0.0; /* -0.0 becomes 0.0 */
+	v->value = value + 0.0; /* -0.0 becomes 0.0 */
 	v->t_ns = t_ns;
 	v->present = true;
+}
+
+/* When a row was read. */
+static uint64_t time_of(const struct watch_reading *r, enum catalogue row)
+{
+	return catalogue_row(row)->pace == METRIC_RARE && r->rare_ns ? r->rare_ns : r->t_ns;
 }
 
 static enum status take_list(struct watch_state *s, struct watch_entity *e, const json_t *list,
@@ -324,9 +332,7 @@ static enum status take_list(struct watch_state *s, struct watch_entity *e, cons
 			continue;
 		v = &e->value[row - e->first];
 		if (!reasons) {
-			set_value(s, v, value,
-				  catalogue_row(row)->pace == METRIC_RARE && r->rare_ns ? r->rare_ns
-											: r->t_ns);
+			set_value(s, v, json_is_null(value), json_number_value(value), time_of(r, row));
 			continue;
 		}
 		v->present = false;
@@ -336,6 +342,12 @@ static enum status take_list(struct watch_state *s, struct watch_entity *e, cons
 			return watch_no_memory(err);
 	}
 	return STATUS_OK;
+}
+
+static bool goes_back(const struct watch_entity *e, const struct watch_reading *r)
+{
+	return r->t_ns < e->heard_ns[r->slow ? METRIC_SLOW : METRIC_FAST] ||
+	       (r->rare_ns && r->rare_ns < e->heard_ns[METRIC_RARE]);
 }
 
 /* {"3": [position, value, ..], ..} under "v" or "x". */
@@ -357,8 +369,7 @@ static enum status take_map(struct watch_state *s, const json_t *j, const char *
 			return WRONG(err, "a value is for entity %.20s, which does not exist", key);
 		if (e->source != r->source)
 			return WRONG(err, "entity %u belongs to another source", id);
-		if (r->t_ns < e->heard_ns[r->slow ? METRIC_SLOW : METRIC_FAST] ||
-		    (r->rare_ns && r->rare_ns < e->heard_ns[METRIC_RARE]))
+		if (goes_back(e, r))
 			return WRONG(err, "the time of entity %u goes back", id);
 		st = take_list(s, e, list, r, *name == 'x', apply, err);
 		if (st)
@@ -367,21 +378,84 @@ static enum status take_map(struct watch_state *s, const json_t *j, const char *
 	return STATUS_OK;
 }
 
-static void end_entities(struct watch_state *s, const json_t *j, const struct watch_reading *r)
-{
-	const json_t *end = json_object_get(j, "end");
-	bool all = json_is_true(end), alone = json_is_true(json_object_get(j, "alone"));
-	uint32_t id = 0;
+/* What a reading ends: nothing, an entity with its parts or alone, or all entities of the source. */
+struct reading_end {
+	bool any, all, alone, done; /* done: a round of the source */
+	uint32_t id;
+};
 
-	if (!all && !id_of(end, &id))
+static void end_entities(struct watch_state *s, const struct reading_end *end, const struct watch_reading *r)
+{
+	if (!end->any)
 		return;
 	for (uint32_t i = 0; i < s->count; i++) {
 		struct watch_entity *e = known(s, i);
 
 		if (e && e->source == r->source && !e->doubtful &&
-		    (all || i == id || (e->of == id && !alone)))
+		    (end->all || i == end->id || (e->of == end->id && !end->alone)))
 			watch_end_entity(s, e, r);
 	}
+}
+
+static void end_reading(struct watch_state *s, const struct reading_end *end, const struct watch_reading *r)
+{
+	end_entities(s, end, r);
+	if (end->done || end->all) {
+		if (r->t_ns > s->source[r->source].heard_ns)
+			s->source[r->source].heard_ns = r->t_ns;
+		remove_doubtful(s, (int)r->source);
+		s->readings++;
+	}
+	if (r->t_ns > s->now_ns)
+		s->now_ns = r->t_ns;
+}
+
+/* Whether each part of the line is right for this state. If not, the line is taken as JSON, which tells what
+ * is wrong. */
+static bool fits(struct watch_state *s, const struct reading_line *l, const struct watch_reading *r)
+{
+	if (!*s->node || r->source >= s->source_count || (l->ends && !l->ends_all && !known(s, l->end)))
+		return false;
+	for (unsigned i = 0; i < l->lists; i++) {
+		const struct reading_list *list = &l->list[i];
+		const struct watch_entity *e = known(s, list->entity);
+
+		if (!e || e->source != r->source || goes_back(e, r))
+			return false;
+		for (unsigned k = list->first; k < list->first + list->count; k++) {
+			enum catalogue row;
+
+			if (l->value[k].position >= s->row_count)
+				return false;
+			row = s->row[l->value[k].position];
+			if (row != CATALOGUE_COUNT && !e->foreign && catalogue_row(row)->scope != e->scope)
+				return false;
+		}
+	}
+	return true;
+}
+
+bool watch_state_reading(struct watch_state *s, const struct reading_line *l)
+{
+	const struct watch_reading r = {
+		.t_ns = l->t_ns, .rare_ns = l->rare_ns, .source = l->source, .slow = l->slow};
+
+	if (!fits(s, l, &r))
+		return false;
+	for (unsigned i = 0; i < l->lists; i++) {
+		struct watch_entity *e = known(s, l->list[i].entity);
+
+		for (unsigned k = l->list[i].first; k < l->list[i].first + l->list[i].count; k++) {
+			const struct reading_value *v = &l->value[k];
+			enum catalogue row = s->row[v->position];
+
+			if (row != CATALOGUE_COUNT && !e->foreign)
+				set_value(s, &e->value[row - e->first], v->absent, v->value,
+					  time_of(&r, row));
+		}
+	}
+	end_reading(s, &(struct reading_end){l->ends, l->ends_all, l->alone, l->done, l->end}, &r);
+	return true;
 }
 
 static enum status read_times(const json_t *j, struct watch_reading *r, struct error *err)
@@ -400,7 +474,9 @@ static enum status read_times(const json_t *j, struct watch_reading *r, struct e
 static enum status take_reading(struct watch_state *s, const json_t *j, bool apply, struct error *err)
 {
 	const json_t *source = json_object_get(j, "s"), *end = json_object_get(j, "end");
-	bool done = json_is_true(json_object_get(j, "done"));
+	struct reading_end ending = {.all = json_is_true(end),
+				     .alone = json_is_true(json_object_get(j, "alone")),
+				     .done = json_is_true(json_object_get(j, "done"))};
 	struct watch_reading r = {0};
 	enum status st = read_times(j, &r, err);
 	uint32_t id;
@@ -418,15 +494,8 @@ static enum status take_reading(struct watch_state *s, const json_t *j, bool app
 		st = take_map(s, j, "x", &r, apply, err);
 	if (st || !apply)
 		return st;
-	end_entities(s, j, &r);
-	if (done || json_is_true(end)) {
-		if (r.t_ns > s->source[r.source].heard_ns)
-			s->source[r.source].heard_ns = r.t_ns;
-		remove_doubtful(s, (int)r.source);
-		s->readings++;
-	}
-	if (r.t_ns > s->now_ns)
-		s->now_ns = r.t_ns;
+	ending.any = ending.all || id_of(end, &ending.id);
+	end_reading(s, &ending, &r);
 	return STATUS_OK;
 }
 
@@ -522,12 +591,15 @@ enum status watch_state_object(struct watch_state *s, const json_t *line, struct
 
 enum status watch_state_line(struct watch_state *s, const char *line, size_t size, struct error *err)
 {
+	struct reading_line reading;
 	json_error_t why;
 	json_t *j;
 	enum status st;
 
 	if (size > WATCH_LINE_MAX)
 		return WRONG(err, "a line of the stream has more than %d bytes", WATCH_LINE_MAX);
+	if (reading_line_parse(&reading, line, size) && watch_state_reading(s, &reading))
+		return STATUS_OK;
 	j = parse(line, size, &why);
 	if (json_is_object(j))
 		st = watch_state_object(s, j, err);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A BLAS library that chose slow kernels for this CPU: check finds others and says how to use them, training and generating take them by
-# themselves. The library is a fake that takes 20 ms more for each product, and the marks it is held against are those of a set of our own, orders of magnitude away from
+# themselves. The library is a fake that takes 4 ms more for each product, and the marks it is held against are those of a set of our own, orders of magnitude away from
 # both its figures: nothing here depends on the speed of the machine. usage: blas_kernels.sh ASSAY FAKE
 set -u
 assay=$(realpath "$1") fake=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
@@ -12,9 +12,11 @@ ASSAY_LIB_OPENBLAS=$fake ASSAY_LIB_OPENBLAS_WHEEL=/none ASSAY_LIB_MKL=/none ASSA
 export ASSAY_LIB_OPENBLAS ASSAY_LIB_OPENBLAS_WHEEL ASSAY_LIB_MKL ASSAY_LIB_AOCL ASSAY_LIB_ONEDNN
 XDG_CACHE_HOME=$PWD/cache
 export XDG_CACHE_HOME
+FAKE_BLAS_MS=4
+export FAKE_BLAS_MS
 
-# 16 x 16 x 16 is 8 kFLOP: 20 ms more for each make 0.4 MFLOPS of it, loops 100 MFLOPS even under a sanitizer; a ceiling has 10 to 300 GFLOPS a
-# thread. So the slow kernels reach at most 0.00004 of a ceiling, and loops at least 0.0004.
+# 8 x 8 x 8 is 1 kFLOP: 4 ms more for each make 0.26 MFLOPS of it, loops more than 100 MFLOPS; a ceiling has 10 to 300 GFLOPS a
+# thread. So the slow kernels reach at most 0.00003 of a ceiling, and loops at least 0.0004.
 mkdir set
 cat > set/cpu.yaml << 'SET'
 sources:
@@ -25,7 +27,7 @@ SET
 cat > suite.yaml << 'SUITE'
 name: tiny
 cases:
-  - {probe: gemm, engine: openblas, target: cpu, seconds: 100ms, options: {type: fp32, m: 16, n: 16, k: 16, threads: 1}}
+  - {probe: gemm, engine: openblas, target: cpu, seconds: 100ms, options: {type: fp32, m: 8, n: 8, k: 8, threads: 1}}
 SUITE
 # checked CODE DIR [ARGS..]: the suite, judged by that set
 checked() {
@@ -66,7 +68,7 @@ ok "by its path" says '"tries":"ASSAY_LIB_OPENBLAS=[^"]*/other.so"' other/journa
 if [ -n "$(ldconfig -p 2> /dev/null | grep -m 1 'libdnnl.so.[23]')" ]; then
 	env -u ASSAY_LIB_ONEDNN "$assay" check --suite suite.yaml --expectations set --no-telemetry --out onednn > out 2> err
 	ok "oneDNN is tried too" says '"tries":"onednn"' onednn/journal.jsonl
-	ok "with the command that calls it" sh -c 'tr -s "\n " " " < out | grep -q "assay probe gemm --engine onednn type=fp32 m=16 n=16 k=16"'
+	ok "with the command that calls it" sh -c 'tr -s "\n " " " < out | grep -q "assay probe gemm --engine onednn type=fp32 m=8 n=8 k=8"'
 fi
 unset FAKE_BLAS_SLOW FAKE_BLAS_OTHER
 
@@ -88,9 +90,9 @@ ok "a run that is killed within its first attempt does it again" sh -c '"$1" che
 cat > three.yaml << 'SUITE'
 name: three
 cases:
-  - {probe: gemm, engine: openblas, target: cpu, seconds: 100ms, options: {type: fp32, m: 16, n: 16, k: 16, threads: 1}}
-  - {probe: gemm, engine: openblas, target: cpu, seconds: 100ms, options: {type: fp32, m: 16, n: 16, k: 8, threads: 1}}
-  - {probe: gemm, engine: openblas, target: cpu, seconds: 100ms, options: {type: fp64, m: 16, n: 16, k: 16, threads: 1}}
+  - {probe: gemm, engine: openblas, target: cpu, seconds: 100ms, options: {type: fp32, m: 8, n: 8, k: 8, threads: 1}}
+  - {probe: gemm, engine: openblas, target: cpu, seconds: 100ms, options: {type: fp32, m: 8, n: 8, k: 4, threads: 1}}
+  - {probe: gemm, engine: openblas, target: cpu, seconds: 100ms, options: {type: fp64, m: 8, n: 8, k: 8, threads: 1}}
 SUITE
 FAKE_BLAS_SLOW=all "$assay" check --suite three.yaml --expectations set --no-telemetry --out three > out 2> err
 attempts() { grep '"type":"extend"' three/journal.jsonl | grep -c "\"follows\":{\"case\":$1,"; }

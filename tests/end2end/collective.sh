@@ -23,7 +23,7 @@ suite() { # NAME OPTIONS..: a case a word, burst
 	shift
 	printf 'name: %s\ncases:\n' "$name" > "$name.yaml"
 	for options in "$@"; do
-		printf '  - {probe: collective, target: node, phases: burst, seconds: 5ms, limit: 4s, require: measured, options: {%s}}\n' \
+		printf '  - {probe: collective, target: node, phases: burst, seconds: 1ms, limit: 4s, require: measured, options: {%s}}\n' \
 			"$options" >> "$name.yaml"
 	done
 }
@@ -93,7 +93,7 @@ gpus=8 FAKE_NVML_FILE=$tmp/h100x8.json run "" ops eight
 ok "eight GPUs pass" [ "$(well eight)" = 9 ]
 ok "eight ranks worked" [ "$(value eight 0 ranks)" = 8 ]
 ok "their factor is 7/4" [ "$(value eight 0 bus_factor)" = 1.75 ]
-printf 'name: best\ncases:\n  - {probe: collective, target: node, seconds: 5ms, require: measured, options: {size: 1KiB, search: top}}\n' > best.yaml
+printf 'name: best\ncases:\n  - {probe: collective, target: node, seconds: 1ms, require: measured, options: {size: 1KiB, search: top}}\n' > best.yaml
 run "" best best
 ok "a search ends well" [ $? = 0 ]
 ok "its best is the windows" [ "$(sed -n 's/.*"phase":"best".*"variant":"\([^"]*\)".*/\1/p' best/journal.jsonl)" = windows ]
@@ -163,7 +163,7 @@ ok "of engine mpi one that MPI has" preset mpi fp32
 cat > ranks.yaml << LIST
 name: ranks
 cases:
-  - {probe: collective, engine: nccl, target: [node-doubling, team-doubling, "team:0-2"], phases: burst, seconds: 5ms, limit: 8s, require: measured, options: {size: 1KiB}}
+  - {probe: collective, engine: nccl, target: [node-doubling, team-doubling, "team:0-2"], phases: burst, seconds: 1ms, limit: 8s, require: measured, options: {size: 1KiB}}
 LIST
 mkdir meet
 FAKE_CUDA=devices=4 FAKE_NCCL_MEET="$tmp/meet" "$assay" launch --ranks-per-node 4 -- check --suite ranks.yaml --out ranks > ranks.out 2> ranks.err

@@ -151,8 +151,9 @@ ok ".. and clears the suspicion" says '"state":"clear"' out
 # Hanging drivers and GPUs.
 none_left() {
 	sleep 0.2
-	for p in /proc/[0-9]*; do
-		if grep -qs '(assay-facts)' "$p/stat" && tr '\0' '\n' < "$p/environ" | grep -q "^TEST_OF=$tmp"; then echo "$p" && return 1; fi
+	for p in $(grep -ls '(assay-facts)' /proc/[0-9]*/stat); do
+		p=${p%/stat}
+		if tr '\0' '\n' < "$p/environ" | grep -q "^TEST_OF=$tmp"; then echo "$p" && return 1; fi
 	done 2> /dev/null
 	return 0
 }

@@ -7,7 +7,7 @@ suite() { # NAME TARGET
 	cat > "$1.yaml" << LIST
 name: $1
 cases:
-  - {probe: collective, target: $2, phases: burst, seconds: 2ms, require: known, options: {op: allreduce, size: 128KiB}}
+  - {probe: collective, target: $2, phases: burst, seconds: 1ms, require: known, options: {op: allreduce, size: 128KiB}}
 LIST
 }
 suite node node
@@ -86,7 +86,7 @@ sed 's/26562/1500/g' "$root/tests/fake/h100x4.json" > slow_links.json
 cat > gather.yaml << LIST
 name: gather
 cases:
-  - {probe: collective, target: node, phases: burst, seconds: 2ms, require: known, options: {op: allgather, size: 128KiB}}
+  - {probe: collective, target: node, phases: burst, seconds: 1ms, require: known, options: {op: allgather, size: 128KiB}}
 LIST
 gather() { # OUT
 	FAKE_NVML_FILE=$tmp/slow_links.json "$assay" check --suite gather.yaml --expectations builtin --out "$1" > "$1.out" 2> "$1.err"

@@ -6,13 +6,13 @@ export FAKE_TRAFFIC="$tmp/traffic"
 cat > to.yaml << LIST
 name: to
 cases:
-  - {probe: p2p, engine: driver, target: pair, phases: burst, seconds: 1ms, require: known, options: {size: 64KiB}}
+  - {probe: p2p, engine: driver, target: pair, phases: burst, seconds: 200us, require: known, options: {size: 64KiB}}
 LIST
 cat > ways.yaml << LIST
 name: ways
 cases:
-  - {probe: p2p, engine: [driver, store, load], target: gpu1>gpu3, phases: burst, seconds: 1ms, require: measured, options: {size: 64KiB, direction: [to, both]}}
-  - {probe: p2p, engine: all, target: gpu1>gpu3, phases: burst, seconds: 1ms, require: measured, options: {direction: latency}}
+  - {probe: p2p, engine: [driver, store, load], target: gpu1>gpu3, phases: burst, seconds: 200us, require: measured, options: {size: 64KiB, direction: [to, both]}}
+  - {probe: p2p, engine: all, target: gpu1>gpu3, phases: burst, seconds: 200us, require: measured, options: {direction: latency}}
 LIST
 run() { # STAGED SUITE OUT
 	FAKE_CUDA="devices=4,$1" "$assay" check --suite "$2.yaml" --out "$3" > "$3.out" 2> "$3.err"
@@ -76,10 +76,10 @@ ok "all of it is missed" says '16384 of 16384 words are wrong, the first is gpu2
 cat > node.yaml << LIST
 name: node
 cases:
-  - {probe: p2p, engine: driver, target: pair, phases: burst, seconds: 1ms, require: measured, options: {size: 64KiB}}
-  - {probe: p2p, engine: [driver, store, load], target: node, phases: burst, seconds: 1ms, require: measured, options: {size: 64KiB, pattern: all}}
-  - {probe: p2p, engine: [driver, store, load], target: node, phases: burst, seconds: 1ms, require: measured, options: {size: 64KiB, pattern: [out, in]}}
-  - {probe: p2p, engine: store, target: gpu0>gpu1, phases: burst, seconds: 1ms, require: measured, options: {size: 64KiB, search: top}}
+  - {probe: p2p, engine: driver, target: pair, phases: burst, seconds: 200us, require: measured, options: {size: 64KiB}}
+  - {probe: p2p, engine: [driver, store, load], target: node, phases: burst, seconds: 200us, require: measured, options: {size: 64KiB, pattern: all}}
+  - {probe: p2p, engine: [driver, store, load], target: node, phases: burst, seconds: 200us, require: measured, options: {size: 64KiB, pattern: [out, in]}}
+  - {probe: p2p, engine: store, target: gpu0>gpu1, phases: burst, seconds: 200us, require: measured, options: {size: 64KiB, search: top}}
 LIST
 run "slow=*>3:0.333" node node # three that send to one share its links
 ok "a GPU that receives slowly fails the run" [ $? = 1 ]

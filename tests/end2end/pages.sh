@@ -45,6 +45,15 @@ ok "unless the marker allows it" one 0
 page '<!-- run: cpu, needs no-such-program -->' 'exit 2'
 ok "a block that needs a missing program is skipped" one 0
 ok "the program is named" says 'SKIP there is no no-such-program' out
+page '<!-- run: cpu -->' 'assay() { echo "$*"; }; assay probe memory; assay probe memory size=1 # a comment' && sed -i 's/; assay/\nassay/g' page.md
+PAGES_SECONDS=7ms
+export PAGES_SECONDS
+ok "measurements can be shortened" one 0
+ok ".. each of them" eval '[ "$(cat one/page/blocks/1.log)" = "probe memory --seconds 7ms
+probe memory size=1 --seconds 7ms" ]'
+unset PAGES_SECONDS
+ok "and are not, unless it is asked for" one 0
+ok ".. none of them" eval '[ "$(grep -c seconds one/page/blocks/1.log)" = 0 ]'
 page '<!-- run: gpu -->' 'assay probe memory nonsense=1   # no such option'
 ok "a GPU command with a wrong option fails without a GPU" one 1
 printf '<!-- output: printf "a   b c\\n" -->\n```text\n a b\n...\n```\n' > page.md
@@ -57,8 +66,9 @@ fi
 # The pages themselves.
 ok "every block is marked, every link has a target" \
 	run_pages 0 --check "$root" "$root"/docs/README.md "$root"/docs/tutorial/*.md "$root"/docs/how-to/*.md
+# Each command with windows of 20 ms: no figure is judged, and tests/long/clean_runs.sh runs the longest of them in full.
 n_before=$n
-"$root/tools/run-pages" --on cpu "$assay" "$root" "$tmp/pages" "$root"/docs/tutorial/*.md "$root"/docs/how-to/*.md > all
+PAGES_SECONDS=20ms "$root/tools/run-pages" --on cpu "$assay" "$root" "$tmp/pages" "$root"/docs/tutorial/*.md "$root"/docs/how-to/*.md > all
 [ $? = 0 ] || fail=1
 awk -v n="$n_before" '/^(not )?ok / { sub(/ok [0-9]+/, "ok " ++n) } /^1\.\./ { next } { print }' all
 n=$((n_before + $(grep -cE '^(not )?ok ' all)))

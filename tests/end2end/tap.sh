@@ -56,6 +56,8 @@ lacks() {
 	echo "1..0 # SKIP $1"
 	exit 0
 }
+# in_long WORDS..: the words in `./quickstart test --long`, and nothing elsewhere. Of many combinations the ordinary tests have some, and --long all.
+in_long() { [ "${ASSAY_TEST_LONG:-no}" = no ] || echo "$*"; }
 # untested NAME WHY: one check cannot run on this machine. It fails where everything was to be installed, and is skipped elsewhere.
 untested() {
 	n=$((n + 1))

@@ -192,6 +192,12 @@ ok "its GPUs" [ "$(grep -c '^[0-3]  .*%' out)" = 4 ]
 ok "its host" says '^CPU .* of [0-9]* .*memory .*load' out
 ok "the process on them" says "^ *$sleeper .*0,1,2,3 .*4.00G .*sleep 600" out
 ok "nothing is left running" none_left
+ok "GPUs alone are read if asked" expect 0 top --once --gpus-only
+ok "all of them" [ "$(grep -c '^[0-3]  .*%' out)" = 4 ]
+ok "with the process on them" says "^ *$sleeper .*0,1,2,3 .*4.00G .*sleep 600" out
+ok "without the host" sh -c '! grep -q "^CPU\|^net" out'
+ok "no other source is named" sh -c '"$0" top --once --gpus-only --json | grep -o "\"source\":\"[a-z]*\"" | sort -u > sources; [ "$(cat sources)" = "\"source\":\"gpu\"" ]' "$assay"
+ok "not in a recording" expect 64 top --replay "$rec" --once --gpus-only
 expect 0 top --once --pid 1
 ok "--pid shows that process alone" says 'process 1 alone (--pid): it uses no GPU' out
 ok "JSON has the catalogue's names" expect 0 top --once --json

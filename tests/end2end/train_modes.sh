@@ -12,7 +12,7 @@ fi
 for i in $(seq 24); do
 	echo '{"messages":[{"role":"user","content":"town '"$i"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
 done > rows.jsonl
-steps=16
+steps=10
 # config NAME DEVICE MODEL TRAINS SETTINGS: TRAINS is lora or full
 config() {
 	case $4 in lora) trains='lora: {r: 4, alpha: 8}' whole=false ;; full) trains= whole=true ;; esac

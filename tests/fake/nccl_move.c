@@ -49,10 +49,13 @@ double fake_call_bytes(const struct fake_call *c, unsigned ranks)
 		       : bytes;
 }
 
+/* float is by far the most frequent type */
 static double put_get(const struct type *t, double v)
 {
 	unsigned char room[8];
 
+	if (t->operand == OPERAND_F32)
+		return (float)v;
 	ref_operand_put(t->operand, room, 0, v);
 	return ref_operand_get(t->operand, room, 0);
 }
@@ -71,21 +74,21 @@ static bool integer(const struct type *t)
 	return t->operand == OPERAND_S8 || t->operand == OPERAND_S32;
 }
 
-/* Element e of the reduction over all ranks; floats are divided before, integers after, as NCCL has it. */
-static double reduced(const struct fake_call *const *call, unsigned ranks, size_t e)
+/* Element e of the reduction over all ranks; floats are divided before, integers after, as NCCL has it. From element missing[r] on rank r's are
+ * left out. */
+static double reduced(const struct fake_call *const *call, unsigned ranks, const struct type *t, const uint64_t *missing, size_t e)
 {
-	const struct type *t = type_of(call[0]->type);
 	ncclRedOp_t op = call[0]->op;
 	bool before = op == ncclAvg && !integer(t), any = false;
 	double sum = 0;
 
 	for (unsigned k = 0; k < ranks; k++) {
 		unsigned r = (unsigned)(e + k) % ranks;
-		double v = ref_operand_get(t->operand, call[r]->send, e);
-		uint64_t at = UINT64_MAX;
+		double v;
 
-		if (fake_nccl_rank("missing", r, &at, NULL) && at <= e)
+		if (missing[r] <= e)
 			continue;
+		v = ref_operand_get(t->operand, call[r]->send, e);
 		v = before ? put_get(t, v / ranks) : v;
 		sum = any ? combine(t, op, sum, v) : v;
 		any = true;
@@ -100,11 +103,17 @@ static void reduce(const struct fake_call *const *call, unsigned ranks)
 	bool scatter = call[0]->kind == FAKE_REDUCE_SCATTER;
 	size_t count = call[0]->count * (scatter ? ranks : 1);
 	char *all = malloc(count * t->bytes + 1);
+	uint64_t missing[FAKE_RANKS];
 
 	if (!all)
 		abort();
+	for (unsigned r = 0; r < ranks; r++) {
+		missing[r] = UINT64_MAX;
+		if (!fake_nccl_rank("missing", r, &missing[r], NULL))
+			missing[r] = UINT64_MAX;
+	}
 	for (size_t e = 0; e < count; e++)
-		ref_operand_put(t->operand, all, e, reduced(call, ranks, e));
+		ref_operand_put(t->operand, all, e, reduced(call, ranks, t, missing, e));
 	for (unsigned r = 0; r < ranks; r++) {
 		if (call[0]->kind == FAKE_REDUCE && call[0]->root != (int)r)
 			continue;

@@ -7,7 +7,7 @@ enum { COUNTERS = 64 };
 
 /* One lock: several ranks' threads may call. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char words[512];
+static char words[512], last[512]; /* what applies to this process, and the variable that it comes from */
 static struct {
 	char name[64];
 	uint64_t count;
@@ -30,30 +30,23 @@ static bool on_command_line(const char *word)
 	return found;
 }
 
-/* FAKE_CUDA_IN=WORD: the words are for processes that have WORD on their command line, which is read once. */
+/* FAKE_CUDA_IN=WORD: the words are for processes that have WORD on their command line. */
 static bool of_this_process(void)
 {
 	const char *word = getenv("FAKE_CUDA_IN");
-	static char known[64];
-	static bool found;
 
-	if (!word)
-		return true;
-	if (strcmp(word, known) != 0) {
-		snprintf(known, sizeof(known), "%s", word);
-		found = on_command_line(word);
-	}
-	return found;
+	return !word || on_command_line(word);
 }
 
 static void reread(void)
 {
 	const char *now = getenv("FAKE_CUDA");
 
-	now = now && of_this_process() ? now : "";
-	if (!strcmp(now, words))
+	now = now ? now : "";
+	if (!strcmp(now, last))
 		return;
-	snprintf(words, sizeof(words), "%s", now);
+	snprintf(last, sizeof(last), "%s", now);
+	snprintf(words, sizeof(words), "%s", of_this_process() ? now : "");
 	memset(counter, 0, sizeof(counter));
 	stuck = 0;
 }

@@ -199,10 +199,11 @@ if [ "$how" != mpirun ]; then
 fi
 if [ -z "$zero" ]; then
 	was=$ranks all=$trials trials=$(((trials + 1) / 2))
-	KINDS=${KINDS:-hang size type order weights lost late none}
-	dividing 3 3
-	dividing 4 2 "dp_shard_size: 2"
-	dividing 4 3 "tensor_parallel_size: 2"
+	asked=${KINDS:-}
+	KINDS=${asked:-hang size type order weights lost late none} dividing 3 3
+	# Each kind of mismatch is planted in one of the two, and with --long in both.
+	KINDS=${asked:-hang size $(in_long type order) weights lost $(in_long late) none} dividing 4 2 "dp_shard_size: 2"
+	KINDS=${asked:-hang $(in_long size) type order $(in_long weights lost) late none} dividing 4 3 "tensor_parallel_size: 2"
 	# Two copies of two ranks: the rank that hangs is named, and not the other one of its copy, which waits for it.
 	ODD=1 KINDS="layer other" dividing 4 3 "tensor_parallel_size: 2"
 	ODD=3 KINDS="hang layer" dividing 4 0 "tensor_parallel_size: 2"

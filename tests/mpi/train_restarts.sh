@@ -25,7 +25,7 @@ export STRIKE_RANK=1 STRIKE_CALL=open STRIKE_PATH='*checkpoint-4.new*' STRIKE_ON
 
 ok "two ranks train" launch 0 1 run.yaml --out whole
 ok ".. without a restart" eval '! says "restart" err'
-lost() { LD_PRELOAD=$strike launch "$@"; }
+lost() { LD_PRELOAD=$strike${LD_PRELOAD:+:$LD_PRELOAD} launch "$@"; }
 ok "a run that loses a rank starts again, and ends well" lost 0 1 run.yaml --out lost
 ok ".. which is told" says 'warning: restart 1 of 1: the ranks start again' err
 ok ".. with the rank that was lost" says 'rank 1 on .*: the training process ended in phase train: signal 9 (Killed)' err
@@ -87,8 +87,8 @@ rank() { # a rank is told, and the launcher is not: it starts the ranks again
 	"$assay" launch --how mpirun --ranks-per-node 2 --restarts 1 -- train long.yaml --out rank > out 2> err &
 	launch=$!
 	begun rank
-	for one in /proc/[0-9]*; do
-		tr '\0' '\n' < "$one/environ" 2> /dev/null | grep -qx "PMIX_RANK=1" || continue
+	for one in $(grep -lzxF "PMIX_RANK=1" /proc/[0-9]*/environ 2> /dev/null); do
+		one=${one%/environ}
 		tr '\0' ' ' < "$one/cmdline" 2> /dev/null | grep -q "__ranks .*--out rank" && kill -USR1 $(pgrep -P "${one#/proc/}")
 	done 2> /dev/null
 	for _ in $(seq 1200); do

@@ -104,7 +104,7 @@ fi
 # with ranks that divide weights, gradient and states.
 killed() { # RANK CALL PATTERN SKIP
 	rm -rf struck
-	started 4 env LD_PRELOAD="$strike" STRIKE_RANK="$1" STRIKE_CALL="$2" STRIKE_PATH="$3" STRIKE_SKIP="$4" "$assay" train $kind.yaml --silence 60s --out struck > out 2> err
+	started 4 env LD_PRELOAD="$strike${LD_PRELOAD:+:$LD_PRELOAD}" STRIKE_RANK="$1" STRIKE_CALL="$2" STRIKE_PATH="$3" STRIKE_SKIP="$4" "$assay" train $kind.yaml --silence 60s --out struck > out 2> err
 	[ $? = 2 ] && says "signal 9 (Killed)" err && [ -d struck/checkpoint-3 ] && [ "$(cat struck/latest)" = checkpoint-3 ]
 }
 again() { train 0 4 --resume struck && says "resumes from struck/checkpoint-$1\$" err && same $as struck && [ -z "$(find struck -name '*.new*' -o -name '*.damaged')" ]; }

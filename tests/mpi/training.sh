@@ -33,6 +33,9 @@ train() {
 	code=$?
 	[ $code = "$want" ]
 }
+# Steps of a run that shows whether losses drift apart.
+many=12
+[ "${ASSAY_TEST_LONG:-no}" = no ] || many=50
 losses() { grep '"type":"step"' "$1" | tr ',{' '\n\n' | sed -n 's/^"loss"://p'; }
 near() { # FILE FILE [LINES]: the first within 1e-6, all within 1e-4, as shares
 	paste "$1" "$2" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > (NR == 1 ? 1e-6 : 1e-4) * $1) bad = 1 } END { exit bad || NR < '"${3:-6}"' }'

@@ -5,7 +5,8 @@ usage: peer_top.py --out DIR --nvml FILE --proxy FILE [--seconds 30] [--hold BYT
 
 Each program runs on a terminal of 50 x 160, one after the other, and refreshes once a second: first five seconds to settle, then a window in which
 calls of NVML are only counted, then a window in which each call is timed. tests/nvml_proxy takes NVML's place and does both. With --hold all
-programs run a second time, while a process holds so much memory on each GPU. The program named assay is compared with the others.
+programs run a second time, while a process holds so much memory on each GPU. Each program whose name begins with assay is compared with the
+others. `assay-gpus="assay top --interval 1s --gpus-only"` reads about what nvtop reads.
 
 CPU time is that of the program and all its children by each process's own clock, which keeps the time of threads that have ended. own is without
 the calls of NVML. NVML is the CPU time of the calling threads within them: neither sleep nor work of the driver's own threads is in it. untimed is the
@@ -47,11 +48,15 @@ def function_names():
         return re.findall(r"^\tX\((\w+)\)", f.read(), re.M)
 
 
+def is_assay(name):
+    return name.startswith("assay")
+
+
 def environment(name, a, sums):
     env = {k: v for k, v in os.environ.items() if not k.startswith("NVML_PROXY_")}
     env.update(TERM="xterm-256color", LC_ALL="C.UTF-8", NVML_PROXY_REAL=a.nvml, NVML_PROXY_DIR=sums, ASSAY_LIB_NVML=a.proxy)
-    # Python's ctypes before 3.12.8 crashes if dlsym answers NULL for a resolver.
-    env["NVML_PROXY_MISSING"] = "error" if name == "nvitop" else "null"
+    # Python's ctypes before 3.12.8 crashes if dlsym answers NULL for a resolver. nvtop ends if a function is missing.
+    env["NVML_PROXY_MISSING"] = "null" if is_assay(name) else "error"
     env["LD_LIBRARY_PATH"] = ":".join([f"{a.out}/nvml"] + [p for p in [os.environ.get("LD_LIBRARY_PATH")] if p])
     return env
 
@@ -282,13 +287,14 @@ def holder(size):
     return pid, None if words == "ready" else words
 
 
-def ratio(results):
+def ratios(results):
+    """The cheapest peer, and for each program of assay its own time divided by the peer's."""
     own = {k: v["timed"]["own_ms"] for k, v in results.items() if "timed" in v}
-    peers = {k: v for k, v in own.items() if k != "assay"}
-    if "assay" not in own or not peers:
-        return None
+    peers = {k: v for k, v in own.items() if not is_assay(k)}
+    if not peers:
+        return None, {}
     best = min(peers, key=peers.get)
-    return {"best": best, "ratio": own["assay"] / peers[best]}
+    return best, {k: v / peers[best] for k, v in own.items() if is_assay(k)}
 
 
 def own_by_role(part):
@@ -304,23 +310,23 @@ def own_by_role(part):
 def table(out):
     lines = [f"{out['gpus']} GPUs, terminal {ROWS} x {COLUMNS}, one refresh a second. ms of CPU time per refresh, all processes of a program"]
     for phase, results in out["phases"].items():
-        lines += ["", phase, f"  {'':8} {'own':>8} {'NVML':>8} {'total':>8} {'untimed':>8} {'calls':>7} {'refreshes':>9} {'values':>10} {'bytes/s':>8}"]
+        lines += ["", phase, f"  {'':12} {'own':>8} {'NVML':>8} {'total':>8} {'untimed':>8} {'calls':>7} {'refreshes':>9} {'values':>10} {'bytes/s':>8}"]
         if "absent" in results:
             lines.append(f"  not measured: {results['absent']}")
             continue
         for name, r in results.items():
             if "absent" in r:
-                lines.append(f"  {name:8} not measured: {' '.join(r['absent'].split())[-300:]}")
+                lines.append(f"  {name:12} not measured: {' '.join(r['absent'].split())[-300:]}")
                 continue
             t = r["timed"]
-            lines.append(f"  {name:8} {t['own_ms']:8.3f} {t['driver_ms']:8.3f} {t['own_ms'] + t['driver_ms']:8.3f} {r['untimed']['total_ms']:8.3f}"
+            lines.append(f"  {name:12} {t['own_ms']:8.3f} {t['driver_ms']:8.3f} {t['own_ms'] + t['driver_ms']:8.3f} {r['untimed']['total_ms']:8.3f}"
                          f" {t['calls']:7.1f} {t['refreshes']:9.1f} {r['values_ms']:7.1f} ms {r['bytes_per_s']:8.0f}")
-        best = ratio(results)
-        if best:
-            own, fewer = own_by_role(results["assay"]["timed"])
-            lines.append("  assay's own time by process: " + ", ".join(f"{k} {v:.3f}" for k, v in own.items()))
-            lines.append(f"  without host, ports and runs: {fewer:.3f} ms, {fewer / results[best['best']]['timed']['own_ms']:.2f} times {best['best']}'s")
-            lines.append(f"  assay's own time is {best['ratio']:.2f} times {best['best']}'s (target: at most 0.5)")
+        best, shares = ratios(results)
+        for name, share in shares.items():
+            own, fewer = own_by_role(results[name]["timed"])
+            lines.append(f"  {name}'s own time by process: " + ", ".join(f"{k} {v:.3f}" for k, v in own.items()))
+            lines.append(f"  without host, ports and runs: {fewer:.3f} ms, {fewer / results[best]['timed']['own_ms']:.2f} times {best}'s")
+            lines.append(f"  {name}'s own time is {share:.2f} times {best}'s (target: at most 0.5)")
     return "\n".join(lines) + f"\n\ntook {out['took_s']:.0f} s\n"
 
 

@@ -32,7 +32,21 @@ static void change(const struct bed *b)
 		     100 + n, 800 + n);
 	snprintf(path, sizeof(path), "%s/runs/2026-11-28-serve/requests.jsonl", b->root);
 	f = fopen(path, "a");
-	assert_true(f && fputs("{\"first_token_s\":0.25}\n", f) >= 0 && !fclose(f));
+	assert_non_null(f);
+	fputs("{\"tokens\":2,\"first_token_s\":0.25,\"total_s\":3}\n", f);
+	fputs("{\"first_token_s\":0.25}\n", f);
+	fputs("{\"total_s\":3,\"request\":\"{\\\"first_token_s\\\":7}\"}\n", f); /* a user's text */
+	fputs("{\"total_s\":3,\"request\":\"first_token_s\"}\n{\"first_token_s\":null}\n", f);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* The only time that requests of change have. */
+static void check_first_token(struct bed *b)
+{
+	const struct watch_entity *e = bed_find(bed_state(b), METRIC_SCOPE_RUN, "kind", "serve");
+	const struct watch_value *v = e ? watch_get(e, CATALOGUE_RUN_TTFT) : NULL;
+
+	assert_true(!v || v->value == 0.25);
 }
 
 /* Values with their units. */
@@ -135,6 +149,7 @@ static void test_every_row_is_read(void **state)
 	while (!saw_all(&b, seen) && clock_now_ns(clock_monotonic()) < end_ns) {
 		change(&b);
 		bed_turn(&b);
+		check_first_token(&b);
 	}
 	for (int c = 0; c < CATALOGUE_COUNT; c++) {
 		enum metric_scope scope = catalogue_row((enum catalogue)c)->scope;
@@ -195,6 +210,27 @@ static void test_as_many_instances_as_a_gpu_can_have(void **state)
 }
 
 /* Without files of the kernel, NVML's own list counts. */
+/* They are one entity: the name of a run's folder identifies it. */
+static void test_live_runs_of_the_same_name(void **state)
+{
+	static const char again[] = "elsewhere/2026-11-28-serve/journal.jsonl";
+	uint64_t readings;
+	struct bed b;
+
+	machine_make(*state);
+	machine_file(*state, again,
+		     "{\"n\":0,\"t\":1,\"type\":\"open\",\"schema\":3,\"command\":[\"assay\",\"serve\"],\"suite\":\"serve\"}\n"
+		     "{\"n\":1,\"t\":4,\"type\":\"telemetry\",\"source\":\"serve\",\"from\":4,\"signals\":{%s}}\n",
+		     MACHINE_SIGNAL("running", "5"));
+	machine_link(*state, "proc/502/fd/6", again);
+	bed_start(&b, *state, 0.1);
+	BED_WAIT(&b, bed_find(bed_state(&b), METRIC_SCOPE_RUN, "kind", "serve"));
+	readings = bed_state(&b)->readings + 20;
+	BED_WAIT(&b, bed_state(&b)->readings >= readings);
+	assert_int_equal(bed_state(&b)->of_scope[METRIC_SCOPE_RUN], 2);
+	bed_stop(&b);
+}
+
 static void test_gpus_that_only_nvml_lists(void **state)
 {
 	struct bed b;
@@ -373,6 +409,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_every_row_is_read),
 		scratch_test(test_as_many_instances_as_a_gpu_can_have),
+		scratch_test(test_live_runs_of_the_same_name),
 		scratch_test(test_gpus_that_only_nvml_lists),
 		scratch_test(test_a_suspended_gpu_is_not_touched),
 		scratch_test(test_rare_rows_are_read_seldom),

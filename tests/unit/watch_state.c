@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include "watch_bed.h"
+#include "watch/reading_line.h"
 
 static void test_catalogue__rows_are_complete(void **unused)
 {
@@ -562,6 +563,105 @@ static void test_history(void **unused)
 	watch_state_release(&s);
 }
 
+/* Takes the line, and its equal with a space, which only JSON allows. Both states are the same afterwards. */
+static void take_both(struct watch_state *plain, struct watch_state *json, const char *line)
+{
+	struct reading_line reading;
+	struct text first = {0}, second = {0};
+
+	if (!reading_line_parse(&reading, line, strlen(line)))
+		fail_msg("not parsed: %s", line);
+	bed_line(plain, "%s", line);
+	bed_line(json, "{ %s", line + 1);
+	watch_state_write(plain, &first);
+	watch_state_write(json, &second);
+	assert_string_equal(text_str(&first), text_str(&second));
+	assert_int_equal(plain->readings, json->readings);
+	text_release(&first);
+	text_release(&second);
+}
+
+static void test_readings_without_a_tree(void **unused)
+{
+	static const char *const lines[] = {
+		"{\"t\":2000000000,\"s\":0,\"v\":{\"3\":[%u,69,%u,-0.5e-3],\"5\":[%u,1000]},\"end\":3}",
+		"{\"t\":3000000000,\"s\":0,\"v\":{\"3\":[%u,null,%u,12345.678901],\"5\":[%u,2000]},\"end\":3,\"alone\":true}",
+		"{\"t\":4000000000,\"s\":0,\"v\":{\"3\":[%u,70,%u,-0],\"5\":[%u,123456789012345]},\"end\":true,\"slow\":true,\"rare\":4000000000}",
+		"{\"t\":5000000000,\"s\":0,\"v\":{\"3\":[%u,0,%u,1E2],\"5\":[%u,7]}}",
+	};
+	static const char *const empty[] = {
+		"{\"t\":6000000000,\"s\":0,\"end\":3,\"slow\":true}", "{\"t\":7000000000,\"s\":0,\"v\":{},\"end\":true}",
+		"{\"t\":8000000000,\"s\":0,\"v\":{\"3\":[]},\"end\":5}", "{\"t\":9000000000,\"s\":0,\"done\":true}"};
+	struct watch_state plain = {0}, json = {0};
+	struct watch_state *both[] = {&plain, &json};
+	char line[512];
+	double first, second;
+
+	(void)unused;
+	for (int i = 0; i < 2; i++) {
+		bed_begin(both[i]);
+		bed_line(both[i], "{\"e\":5,\"s\":0,\"of\":3,\"scope\":\"nvlink\",\"labels\":{\"pci_bus_id\":\"0000:1b:00.0\",\"nvlink\":\"0\"}}");
+		bed_line(both[i], "{\"t\":1000000000,\"s\":0,\"x\":{\"3\":[%u,\"no permission\"]},\"end\":3}", CATALOGUE_GPU_POWER);
+	}
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		snprintf(line, sizeof(line), lines[i], CATALOGUE_GPU_POWER, CATALOGUE_GPU_TEMPERATURE, CATALOGUE_NVLINK_TX);
+		take_both(&plain, &json, line);
+		assert_int_equal(watch_rate(&first, &plain.entity[5], CATALOGUE_NVLINK_TX),
+				 watch_rate(&second, &json.entity[5], CATALOGUE_NVLINK_TX));
+	}
+	for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++)
+		take_both(&plain, &json, empty[i]);
+	watch_state_release(&plain);
+	watch_state_release(&json);
+}
+
+/* Lines that are no JSON, are wrong, or have another form: the parser of JSON decides about them. */
+static void test_other_forms_are_left_to_json(void **unused)
+{
+	static const char *const lines[] = {
+		"", "{", "{}", "{\"t\":1}", "{\"t\":0,\"s\":0}", "{\"t\":1,\"s\":0", "{\"t\":1,\"s\":0}}", "{\"t\":1,\"s\":0} ",
+		"{\"t\":01,\"s\":0}", "{\"t\":1234567890123456789,\"s\":0}", "{\"t\":-1,\"s\":0}", "{\"t\":1.5,\"s\":0}",
+		"{\"t\":1,\"s\":\"0\"}", "{\"t\":1,\"s\":4294967295}", "{\"t\":1,\"s\":0,\"end\":false}", "{\"t\":1,\"s\":0,\"slow\":false}",
+		"{\"t\":1,\"s\":0,\"done\":true,\"end\":true}", "{\"t\":1,\"s\":0,\"s\":0}", "{\"t\":1,\"s\":0,\"rare\":1}",
+		"{\"t\":1,\"s\":0,\"slow\":true,\"rare\":2}", "{\"t\":1,\"s\":0,\"v\":[]}", "{\"t\":1,\"s\":0,\"v\":{\"3\":[1]}}",
+		"{\"t\":1,\"s\":0,\"v\":{\"3\":[1,2],}}", "{\"t\":1,\"s\":0,\"v\":{\"3\":[1,2,]}}", "{\"t\":1,\"s\":0,\"v\":{\"3\":[1,]}}",
+		"{\"t\":1,\"s\":0,\"v\":{\"3\":[1,2],\"3\":[1,3]}}", "{\"t\":1,\"s\":0,\"v\":{\"5\":[1,2],\"3\":[1,3]}}",
+		"{\"t\":1,\"s\":0,\"v\":{\"03\":[1,2]}}", "{\"t\":1,\"s\":0,\"v\":{\"3\":[1,02]}}", "{\"t\":1,\"s\":0,\"v\":{\"3\":[1,2.]}}",
+		"{\"t\":1,\"s\":0,\"v\":{\"3\":[1,.5]}}", "{\"t\":1,\"s\":0,\"v\":{\"3\":[1,-]}}", "{\"t\":1,\"s\":0,\"v\":{\"3\":[1,1e]}}",
+		"{\"t\":1,\"s\":0,\"v\":{\"3\":[1,1e+]}}", "{\"t\":1,\"s\":0,\"v\":{\"3\":[1,1e999]}}", "{\"t\":1,\"s\":0,\"v\":{\"3\":[1,nan]}}",
+		"{\"t\":1,\"s\":0,\"v\":{\"3\":[1,true]}}", "{\"t\":1,\"s\":0,\"v\":{\"3\":[1,+1]}}", "{\"t\":1,\"s\":0,\"x\":{\"3\":[1,\"a\"]}}",
+		"{\"t\":1,\"s\":0,\"v\":{\"3\":[1,1234567890123456]}}", "{\"t\": 1,\"s\":0}", "{\"s\":0,\"t\":1}"};
+	struct reading_line reading;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (reading_line_parse(&reading, lines[i], strlen(lines[i])))
+			fail_msg("parsed: %s", lines[i]);
+}
+
+/* A line with as many values and entities as it may have, and one with more. */
+static void test_a_reading_has_a_largest_size(void **unused)
+{
+	for (unsigned over = 0; over < 2; over++) {
+		struct text lists = {0}, values = {0};
+		struct reading_line reading;
+
+		(void)unused;
+		text_add(&lists, "{\"t\":1,\"s\":0,\"v\":{");
+		for (unsigned i = 0; i < READING_LISTS_MAX + over; i++)
+			text_addf(&lists, "%s\"%u\":[0,1]", i ? "," : "", i);
+		text_add(&lists, "}}");
+		text_add(&values, "{\"t\":1,\"s\":0,\"v\":{\"0\":[");
+		for (unsigned i = 0; i < READING_VALUES_MAX + over; i++)
+			text_addf(&values, "%s%u,1", i ? "," : "", i);
+		text_add(&values, "]}}");
+		assert_int_equal(reading_line_parse(&reading, text_str(&lists), lists.size), !over);
+		assert_int_equal(reading_line_parse(&reading, text_str(&values), values.size), !over);
+		text_release(&lists);
+		text_release(&values);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -585,6 +685,9 @@ int main(void)
 		cmocka_unit_test(test_memory_is_bounded),
 		cmocka_unit_test(test_gone_takes_its_parts_along),
 		cmocka_unit_test(test_history),
+		cmocka_unit_test(test_readings_without_a_tree),
+		cmocka_unit_test(test_other_forms_are_left_to_json),
+		cmocka_unit_test(test_a_reading_has_a_largest_size),
 	};
 
 	return cmocka_run_group_tests_name("watch_state", tests, NULL, NULL);

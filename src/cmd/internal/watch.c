@@ -9,7 +9,7 @@ struct watch_opts {
 	const char *what;
 	double interval, slow, limit;
 	const char *sys, *proc, *kmsg, *runs, *skip;
-	bool lifeline;
+	bool lifeline, gpus_only;
 };
 
 static const char *const words[] = {"node", "gpu", "host", "ports", "runs", "names", NULL};
@@ -33,6 +33,8 @@ static const struct opt rows[] = {
 		.help = "folder with the runs whose last checks are shown (default: assay-runs)"),
 	OPT_ROW(struct watch_opts, skip, .name = "skip", .preset = "none", .shown = "PCI",
 		.help = "do not touch these GPUs (PCI addresses with commas)"),
+	OPT_ROW(struct watch_opts, gpus_only, .name = "gpus-only",
+		.help = "read GPUs with their links and processes, and nothing else"),
 	OPT_ROW(struct watch_opts, lifeline, .name = "lifeline",
 		.help = "end when stdin ends, or when nothing arrives on it for 20 s"),
 };
@@ -51,6 +53,7 @@ static int run(const struct command_context *c, const void *opts)
 					 .runs = o->runs,
 					 .skip = o->skip,
 					 .lifeline = o->lifeline,
+					 .gpus_only = o->gpus_only,
 					 .stop = c->stop};
 
 	for (size_t i = 0; words[i]; i++)

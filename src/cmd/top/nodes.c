@@ -108,6 +108,7 @@ static enum status start_feed(struct watch_feed **out, const struct top_nodes *n
 	const struct watch_feed_spec spec = {.host = remote ? n->hosts.name[i] : NULL,
 					     .ssh_config = n->o->ssh_config,
 					     .interval = n->o->interval,
+					     .gpus_only = n->o->gpus_only,
 					     .slow = n->o->once ? n->o->interval
 								: 0, /* two readings of each row */
 					     .program = remote ? n->o->program : NULL,

@@ -17,7 +17,7 @@ struct top_opts {
 	double interval, at;
 	uint64_t pid;
 	uint32_t count, sort;
-	bool once, json;
+	bool once, json, gpus_only;
 };
 
 /* ---- a terminal that shows cells ---- */

@@ -48,19 +48,30 @@ void text_add(struct text *t, const char *s)
 
 void text_addv(struct text *t, const char *format, va_list args)
 {
+	enum {
+		USUAL = 64
+	}; /* most texts are shorter, so they are printed once, not once to find their size */
 	va_list again;
+	size_t room;
 	int size;
 
+	if (!text_grow(t, USUAL))
+		return;
+	room = t->room - t->size;
 	va_copy(again, args);
-	size = vsnprintf(NULL, 0, format, again);
+	size = vsnprintf(t->data + t->size, room, format, again);
 	va_end(again);
 	if (size < 0) {
+		t->data[t->size] = '\0';
 		t->failed = 1;
 		return;
 	}
-	if (!text_grow(t, (size_t)size))
-		return;
-	vsnprintf(t->data + t->size, (size_t)size + 1, format, args);
+	if ((size_t)size >= room) {
+		t->data[t->size] = '\0';
+		if (!text_grow(t, (size_t)size))
+			return;
+		vsnprintf(t->data + t->size, (size_t)size + 1, format, args);
+	}
 	t->size += (size_t)size;
 }
 

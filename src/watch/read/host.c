@@ -50,13 +50,21 @@ static bool read_file(struct host *h, int fd)
 	return n > 0;
 }
 
-/* Columns: user nice system idle iowait irq softirq steal. */
+/* Columns: user nice system idle iowait irq softirq steal. sscanf would first find the end of the whole file.
+ */
 static bool parse_cpu(const char *line, double *busy, double *total)
 {
 	double column[8] = {0};
-	int n = sscanf(line, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &column[0], &column[1], &column[2],
-		       &column[3], &column[4], &column[5], &column[6], &column[7]);
+	char *end;
+	int n = 0;
 
+	if (strncmp(line, "cpu ", 4))
+		return false;
+	for (line += 4; n < 8; n++, line = end) {
+		column[n] = (double)strtoull(line, &end, 10);
+		if (end == line)
+			break;
+	}
 	*total = 0;
 	for (int i = 0; i < n; i++)
 		*total += column[i];
@@ -67,6 +75,7 @@ static bool parse_cpu(const char *line, double *busy, double *total)
 static void read_cpu(struct host *h)
 {
 	double busy, total, load;
+	char *end;
 
 	if (read_file(h, h->stat) && parse_cpu(h->text, &busy, &total)) {
 		if (h->began && total > h->total && busy >= h->busy)
@@ -77,8 +86,11 @@ static void read_cpu(struct host *h)
 	} else {
 		out_absent(&h->out, h->cpu, CATALOGUE_CPU_BUSY, "/proc/stat cannot be read");
 	}
-	if (read_file(h, h->loadavg) && sscanf(h->text, "%lf", &load) == 1)
-		out_set(&h->out, h->cpu, CATALOGUE_CPU_LOAD, load);
+	if (read_file(h, h->loadavg)) {
+		load = strtod(h->text, &end);
+		if (end != h->text)
+			out_set(&h->out, h->cpu, CATALOGUE_CPU_LOAD, load);
+	}
 	if (!h->rapl.zones)
 		out_absent(&h->out, h->cpu, CATALOGUE_CPU_ENERGY,
 			   h->rapl.refused ? "this user may not read the energy counters (RAPL); root may"

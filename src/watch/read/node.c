@@ -29,6 +29,12 @@ static double wall_now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* The first one is that of GPUs. */
+static unsigned sources_of(const struct reader_spec *spec)
+{
+	return spec->gpus_only ? WATCH_SOURCE_gpu + 1 : WATCH_SOURCE_COUNT;
+}
+
 static void send_header(struct node *n)
 {
 	static const char *const names[] = {
@@ -49,7 +55,7 @@ static void send_header(struct node *n)
 	out_add_string(&t, boot);
 	text_addf(&t, ",\"t\":%llu,\"wall\":%.3f,\"interval\":%.9g,\"sources\":[",
 		  (unsigned long long)clock_now_ns(clock_monotonic()), wall_now(), n->spec->interval);
-	for (int i = 0; i < WATCH_SOURCE_COUNT; i++)
+	for (unsigned i = 0; i < sources_of(n->spec); i++)
 		text_addf(&t, "%s\"%s\"", i ? "," : "", names[i]);
 	text_add(&t, "],\"metrics\":[");
 	for (int c = 0; c < CATALOGUE_COUNT; c++) {
@@ -249,7 +255,7 @@ static void gather(const struct node *n)
 	double ms = 1e3 * TOGETHER_SHARE * n->spec->interval;
 	struct pollfd p = {.fd = n->spec->lifeline ? STDIN_FILENO : -1, .events = POLLIN};
 
-	if (all_answered(n))
+	if (n->state.source_count > 1 && all_answered(n))
 		poll(&p, 1, ms < TOGETHER_MS ? (int)ms : TOGETHER_MS);
 }
 
@@ -291,7 +297,7 @@ int reader_node(const struct reader_spec *spec)
 		uint64_t now_ns = clock_now_ns(clock_monotonic());
 		short events;
 
-		for (unsigned i = 0; i < WATCH_SOURCE_COUNT; i++)
+		for (unsigned i = 0; i < sources_of(spec); i++)
 			turn(n, i, now_ns);
 		names_turn(n, now_ns);
 		beat(n, now_ns);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "watch/read/node.h"
+#include "watch/reading_line.h"
 
 enum { QUEUE_MAX = 65536, DIGITS = 15 };
 
@@ -114,14 +115,23 @@ static uint32_t number_for(const struct watch_state *s, unsigned source, enum me
 	return id;
 }
 
+/* The node's number for one of the source. */
+static bool map_number(const struct child *c, uint32_t *id)
+{
+	if (*id >= WATCH_ENTITIES_MAX)
+		return false;
+	*id = c->map[*id];
+	return *id < WATCH_ENTITIES_MAX;
+}
+
 static bool mapped(const struct child *c, const json_t *number, uint32_t *id)
 {
 	json_int_t value = json_integer_value(number);
 
 	if (!json_is_integer(number) || value < 0 || value >= WATCH_ENTITIES_MAX)
 		return false;
-	*id = c->map[value];
-	return *id < WATCH_ENTITIES_MAX;
+	*id = (uint32_t)value;
+	return map_number(c, id);
 }
 
 /* {"LOCAL": [..]} with the node's numbers. NULL: an entity is not known. */
@@ -198,7 +208,7 @@ static void heed(struct node *n, const json_t *line, uint32_t gone_of)
 		names_set_gpu(n, gone_of);
 }
 
-bool node_take(struct node *n, unsigned source, const char *text, size_t size)
+static bool take_json(struct node *n, unsigned source, const char *text, size_t size)
 {
 	struct child *c = &n->source[source];
 	json_t *line = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
@@ -228,6 +238,67 @@ bool node_take(struct node *n, unsigned source, const char *text, size_t size)
 		heed(n, line, gone_of);
 	json_decref(line);
 	return good;
+}
+
+/* Appends the reading with the node's numbers, as `reading` has them, and with the values as they were
+ * written. */
+static void add_reading(struct text *out, const struct reading_line *reading)
+{
+	text_addf(out, "{\"t\":%llu,\"s\":%u", (unsigned long long)reading->t_ns, reading->source);
+	for (unsigned i = 0; i < reading->lists; i++) {
+		text_addf(out, "%s\"%u\":", i ? "," : ",\"v\":{", reading->list[i].entity);
+		text_add_bytes(out, reading->list[i].text, reading->list[i].size);
+	}
+	text_add(out, reading->lists ? "}" : "");
+	if (reading->ends_all)
+		text_add(out, ",\"end\":true");
+	else if (reading->ends)
+		text_addf(out, ",\"end\":%u", reading->end);
+	text_add(out, reading->alone ? ",\"alone\":true" : "");
+	text_add(out, reading->slow ? ",\"slow\":true" : "");
+	if (reading->rare_ns)
+		text_addf(out, ",\"rare\":%llu", (unsigned long long)reading->rare_ns);
+	text_add(out, reading->done ? ",\"done\":true}" : "}");
+}
+
+/* Two entities of a source may be one of the node: live runs of the same name in two folders. Their values
+ * are joined as JSON. */
+static bool map_reading(const struct child *c, struct reading_line *reading, unsigned source)
+{
+	struct reading_list *list = reading->list;
+	bool all = true;
+
+	reading->source = source;
+	for (unsigned i = 0; i < reading->lists; i++)
+		all = all && map_number(c, &list[i].entity) && (!i || list[i].entity > list[i - 1].entity);
+	return all && (!reading->ends || reading->ends_all || map_number(c, &reading->end));
+}
+
+/* Takes a reading without a JSON tree. False: the line is something else, or wrong. */
+static bool take_reading(struct node *n, unsigned source, const char *line, size_t size)
+{
+	struct child *c = &n->source[source];
+	struct reading_line reading;
+	struct text text = {0};
+	struct error err = {0};
+
+	if (c->told || !reading_line_parse(&reading, line, size) || !map_reading(c, &reading, source) ||
+	    !watch_state_reading(&n->state, &reading))
+		return false;
+	if (reading.done || reading.ends_all)
+		c->failures = 0;
+	add_reading(&text, &reading);
+	if (!text.failed)
+		queue(n, text_str(&text), text.size, STATUS_OK, &err);
+	text_release(&text);
+	return true;
+}
+
+bool node_take(struct node *n, unsigned source, const char *text, size_t size)
+{
+	if (take_reading(n, source, text, size))
+		return true;
+	return take_json(n, source, text, size);
 }
 
 void node_declare_gpu(struct node *n, const char *pci, unsigned number)

@@ -11,7 +11,7 @@
 /* name, seconds without an answer after which it is ended, help */
 /* clang-format off */
 #define WATCH_SOURCES(X) \
-	X(gpu, 20, "GPUs, by NVML") \
+	X(gpu, 20, "GPUs, by NVML") /* the first one */ \
 	X(host, 10, "processors, memory, network interfaces, disks") \
 	X(ports, 20, "InfiniBand and RoCE ports") \
 	X(runs, 20, "live runs and the last check")
@@ -26,6 +26,7 @@ struct reader_spec {
 	const char *skip;		      /* PCI addresses of GPUs that are not touched */
 	double limit;			      /* seconds without an answer; 0: each source's own */
 	bool lifeline;
+	bool gpus_only; /* no other source than that of GPUs */
 	const volatile sig_atomic_t *stop;
 };
 

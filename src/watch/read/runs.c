@@ -164,17 +164,17 @@ static bool begins(const char *line, size_t size, const char *words)
 /* Keeps the newest line of telemetry of each source, unread. Others write telemetry, too: it is skipped. */
 static bool keep_telemetry(struct run *run, const char *line, size_t size)
 {
-	char words[32];
+	static const char *const words[SOURCES] = {
+		[TRAIN] = "\"source\":\"train\"", [SERVE] = "\"source\":\"serve\""};
 
 	if (!begins(line, size, "\"type\":\"telemetry\""))
 		return false;
-	for (int i = 0; i < SOURCES; i++) {
-		snprintf(words, sizeof(words), "\"source\":\"%s\"", source_name[i]);
-		if (begins(line, size, words)) {
-			text_release(&run->newest[i]);
+	for (int i = 0; i < SOURCES; i++)
+		if (begins(line, size, words[i])) {
+			run->newest[i].size = 0; /* its memory is used again */
 			text_add_bytes(&run->newest[i], line, size);
+			break;
 		}
-	}
 	return true;
 }
 
@@ -205,18 +205,34 @@ static void take_newest(struct run *run)
 	for (int i = 0; i < SOURCES; i++) {
 		if (run->newest[i].size)
 			take_line(run, run->newest[i].data, run->newest[i].size);
-		text_release(&run->newest[i]);
+		if (run->newest[i].failed)
+			text_release(&run->newest[i]);
+		run->newest[i].size = 0;
 	}
 }
 
+/* A busy server logs hundreds of requests a second, perhaps with their texts, so a line is searched, not
+ * parsed. Within a text of JSON a backslash precedes each quotation mark, so these bytes are the name of a
+ * member. */
 static void take_request(struct run *run, const char *line, size_t size)
 {
-	json_t *j = json_loadb(line, size, 0, NULL);
-	const json_t *first = json_object_get(j, "first_token_s");
+	static const char name[] = "\"first_token_s\":";
+	const char *at = memmem(line, size, name, sizeof(name) - 1);
+	char number[32];
+	size_t left, n = 0;
+	double value;
 
-	if (json_is_number(first) && run->times < TIMES_MAX)
-		run->time[run->times++] = json_number_value(first);
-	json_decref(j);
+	if (!at || run->times == TIMES_MAX)
+		return;
+	at += sizeof(name) - 1;
+	left = size - (size_t)(at - line);
+	while (n < left && n < sizeof(number) - 1 && at[n] && strchr("0123456789.+-eE", at[n]))
+		n++;
+	memcpy(number, at, n);
+	number[n] = '\0';
+	value = strtod(number, NULL);
+	if (n && n < left && isfinite(value))
+		run->time[run->times++] = value;
 }
 
 static void tail_open(struct tail *t, const char *dir, const char *name, off_t back)
@@ -253,10 +269,15 @@ static void tail_read(struct tail *t, struct run *run, void (*take)(struct run *
 
 		t->at += n;
 		while ((end = memchr(at, '\n', (size_t)(block + n - at)))) {
-			text_add_bytes(&t->line, at, (size_t)(end - at));
-			if (t->line.size)
-				take(run, t->line.data, t->line.size);
-			text_release(&t->line);
+			size_t size = (size_t)(end - at);
+
+			if (t->line.size) { /* it began in the block before */
+				text_add_bytes(&t->line, at, size);
+				take(run, text_str(&t->line), t->line.size);
+				text_release(&t->line);
+			} else if (size) {
+				take(run, at, size);
+			}
 			at = end + 1;
 		}
 		text_add_bytes(&t->line, at, (size_t)(block + n - at));
@@ -330,6 +351,8 @@ static void remove_run(struct runs *r, unsigned i)
 	out_gone(&r->out, run->e);
 	tail_close(&run->journal);
 	tail_close(&run->requests);
+	for (int k = 0; k < SOURCES; k++)
+		text_release(&run->newest[k]);
 	free(run);
 	r->run[i] = r->run[--r->count];
 }

@@ -2,6 +2,7 @@
 #include "watch/screen/cells.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include "core/text/utf8.h"
 #include "core/text/width.h"
 
@@ -30,15 +31,17 @@ enum status screen_resize(struct screen *s, unsigned columns, unsigned rows, str
 		}
 		s->columns = columns;
 		s->rows = rows;
+		screen_clear(s);
 	}
-	screen_clear(s);
 	return STATUS_OK;
 }
 
 void screen_clear(struct screen *s)
 {
-	for (size_t i = 0; i < (size_t)s->columns * s->rows; i++)
-		s->cell[i] = (struct screen_cell){' ', SCREEN_ROLE_TEXT};
+	for (size_t x = 0; x < s->columns; x++)
+		s->cell[x] = (struct screen_cell){' ', SCREEN_ROLE_TEXT};
+	for (size_t y = 1; y < s->rows; y++)
+		memcpy(&s->cell[y * s->columns], s->cell, s->columns * sizeof(*s->cell));
 	for (unsigned y = 0; y < s->rows; y++)
 		s->hit[y] = (struct screen_hit){SCREEN_TARGET_NONE, 0};
 }
@@ -80,7 +83,7 @@ void screen_set(struct screen *s, unsigned x, unsigned y, uint32_t code, enum sc
 		c[-1].code = ' ';
 	if (x + 1 < s->columns && !c[1].code)
 		c[1].code = ' ';
-	*c = (struct screen_cell){s->ascii ? ascii_of(code) : code, (uint8_t)role};
+	*c = (struct screen_cell){s->ascii ? ascii_of(code) : code, role};
 }
 
 static void set_wide(struct screen *s, unsigned x, unsigned y, uint32_t code, enum screen_role role)
@@ -101,7 +104,8 @@ unsigned screen_put(struct screen *s, unsigned x, unsigned y, unsigned width, en
 		return 0;
 	width = width < s->columns - x ? width : s->columns - x;
 	for (uint32_t code; (code = utf8_decode(text, &size)) || size; text += size) {
-		unsigned columns = utf8_is_control(code) ? 1 : width_of_code(code);
+		bool plain = code >= ' ' && code < 0x7f, control = !plain && utf8_is_control(code);
+		unsigned columns = plain || control ? 1 : width_of_code(code);
 
 		if (!columns)
 			continue;
@@ -113,7 +117,7 @@ unsigned screen_put(struct screen *s, unsigned x, unsigned y, unsigned width, en
 		if (columns == 2)
 			set_wide(s, x + used, y, code, role);
 		else
-			screen_set(s, x + used, y, utf8_is_control(code) ? ' ' : code, role);
+			screen_set(s, x + used, y, control ? ' ' : code, role);
 		used += columns;
 	}
 	return used;
@@ -145,7 +149,7 @@ unsigned screen_putf(struct screen *s, unsigned x, unsigned y, unsigned width, e
 void screen_paint(struct screen *s, unsigned x, unsigned y, unsigned width, enum screen_role role)
 {
 	for (unsigned i = 0; y < s->rows && i < width && x + i < s->columns; i++)
-		s->cell[(size_t)y * s->columns + x + i].role = (uint8_t)role;
+		s->cell[(size_t)y * s->columns + x + i].role = role;
 }
 
 enum screen_role screen_level(double share)

@@ -17,9 +17,10 @@
 enum screen_role { SCREEN_ROLES(X) SCREEN_ROLE_COUNT };
 #undef X
 
+/* Without padding, so that rows of cells are compared as bytes. */
 struct screen_cell {
 	uint32_t code; /* 0: the right half of a wide character */
-	uint8_t role;
+	uint32_t role;
 };
 
 /* The subject of a row of the screen. A mouse selects it. */
@@ -39,8 +40,8 @@ struct screen {
 	bool ascii;		  /* the terminal shows ASCII only */
 };
 
-/* Makes the screen that large and blank. A size outside the limits is moved to the nearest limit.
- * NO_RESOURCE: no memory; then the screen is empty. */
+/* Makes the screen that large; if its size changes, it is blank. A size outside the limits is moved to the
+ * nearest limit. NO_RESOURCE: no memory; then the screen is empty. */
 enum status screen_resize(struct screen *s, unsigned columns, unsigned rows, struct error *err);
 void screen_clear(struct screen *s);
 void screen_release(struct screen *s);

@@ -162,15 +162,15 @@ static bool same_cell(const struct screen_cell *a, const struct screen_cell *b)
 	return a->code == b->code && a->role == b->role;
 }
 
-/* Without memory, the next call clears the terminal and writes all cells. */
-static void keep_shown(const struct screen *s)
+/* The cells of a terminal that was cleared. Without memory, the next call clears it again and writes all
+ * cells. */
+static void keep_blank(const struct screen *s)
 {
 	size_t count = (size_t)s->columns * s->rows;
 
-	if (!t.shown)
-		t.shown = malloc(count * sizeof(*t.shown));
-	if (t.shown)
-		memcpy(t.shown, s->cell, count * sizeof(*t.shown));
+	t.shown = malloc(count * sizeof(*t.shown));
+	for (size_t i = 0; t.shown && i < count; i++)
+		t.shown[i] = (struct screen_cell){' ', SCREEN_ROLE_TEXT};
 	t.shown_columns = s->columns;
 	t.shown_rows = s->rows;
 }
@@ -179,11 +179,16 @@ static void show_row(const struct screen *s, unsigned y)
 {
 	static const struct screen_cell blank = {' ', SCREEN_ROLE_TEXT};
 	const struct screen_cell *row = &s->cell[(size_t)y * s->columns];
-	const struct screen_cell *before = t.shown ? &t.shown[(size_t)y * s->columns] : NULL;
+	struct screen_cell *before = t.shown ? &t.shown[(size_t)y * s->columns] : NULL;
+	size_t size = s->columns * sizeof(*row);
 
+	if (before && !memcmp(row, before, size))
+		return;
 	for (unsigned x = 0; x < s->columns && x < (unsigned)COLS; x++)
 		if (!same_cell(&row[x], before ? &before[x] : &blank))
 			paint_cell(x, y, row[x], (unsigned)COLS, (unsigned)LINES);
+	if (before)
+		memcpy(before, row, size);
 }
 
 /* ncurses has a blank screen at all times: it clears the terminal and restores it, but does not draw. */
@@ -201,10 +206,10 @@ static void show(const struct screen *s, enum screen_theme theme, enum screen_de
 	if (!t.shown) {
 		clearok(stdscr, TRUE);
 		refresh();
+		keep_blank(s);
 	}
 	for (unsigned y = 0; y < s->rows && y < (unsigned)LINES; y++)
 		show_row(s, y);
-	keep_shown(s);
 	if (paint_end())
 		forget_shown();
 }

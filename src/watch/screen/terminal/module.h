@@ -7,7 +7,7 @@
 #include "watch/screen/theme.h"
 #include "watch/screen/view.h"
 
-enum { SCREEN_MODULE_VERSION = 1 };
+enum { SCREEN_MODULE_VERSION = 2 };
 #define SCREEN_MODULE "assay-screen"
 #define SCREEN_MODULE_SYMBOL "assay_screen_1"
 

@@ -15,6 +15,7 @@ enum { STYLE_MAX = 96, ROOM_MIN = 4096, NO_ROLE = -1 };
 static struct {
 	char style[SCREEN_ROLE_COUNT][STYLE_MAX]; /* sequences that begin the role, also after another one */
 	const char *move, *plain;		  /* capabilities; borrowed, plain "" if there is none */
+	bool ansi;				  /* the cursor is moved as by ANSI X3.64 */
 	bool scrolls;				  /* a character in the last cell scrolls the screen */
 	unsigned x, y;				  /* where the cursor is; NOWHERE: not known */
 	int role;				  /* of the character that was written last */
@@ -87,6 +88,7 @@ void paint_prepare(enum screen_theme theme, enum screen_depth depth, int colours
 	const char *setaf = capability("setaf");
 
 	p.move = capability("cup");
+	p.ansi = !strcmp(p.move, "\033[%i%p1%d;%p2%dH");
 	p.plain = capability("sgr0");
 	p.scrolls = tigetflag("am") > 0 && tigetflag("xenl") <= 0;
 	p.x = NOWHERE;
@@ -132,16 +134,38 @@ static void add_code(uint32_t code)
 	add((int)(0x80 | (code & 0x3f)));
 }
 
+static void add_number(unsigned n)
+{
+	if (n >= 10)
+		add_number(n / 10);
+	add((int)('0' + n % 10));
+}
+
+/* Nearly all terminals move the cursor by the same sequence. tparm would take longer than all other work for
+ * a cell. */
+static void add_move(unsigned x, unsigned y)
+{
+	if (!p.ansi) {
+		add_sequence(tparm((char *)p.move, (long)y, (long)x, 0L, 0L, 0L, 0L, 0L, 0L, 0L));
+		return;
+	}
+	add_text("\033[");
+	add_number(y + 1);
+	add(';');
+	add_number(x + 1);
+	add('H');
+}
+
 void paint_cell(unsigned x, unsigned y, struct screen_cell c, unsigned width, unsigned height)
 {
 	if (!c.code || (p.scrolls && x + 1 == width && y + 1 == height))
 		return;
 	if (x != p.x || y != p.y)
-		add_sequence(tparm((char *)p.move, (long)y, (long)x, 0L, 0L, 0L, 0L, 0L, 0L, 0L));
-	if (c.role != p.role)
+		add_move(x, y);
+	if ((int)c.role != p.role)
 		add_text(p.style[c.role]);
 	add_code(c.code);
-	p.role = c.role;
+	p.role = (int)c.role;
 	p.y = y;
 	/* Terminals differ in the width of characters that are not ASCII, and in what follows the last
 	 * column. */
