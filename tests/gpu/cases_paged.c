@@ -28,7 +28,8 @@ enum flag {
 	SMALL_COPY = 0x8000,	/* of the longest sequence only */
 	LARGE_SCALES = 0x10000, /* 15 to 400: values up to 179,000 */
 	SMALL_SCALES = 0x20000, /* about 1e-6; behind a first key of 1e-12 that has nearly all attention */
-	MANY_SCALES = 0x40000	/* 2^-60 to 2^16, and some are zero */
+	MANY_SCALES = 0x40000,	/* 2^-60 to 2^16, and some are zero */
+	WHOLE_COPY = 0x80000	/* of all sequences at once */
 };
 
 /* Keys and rows of each sequence. */
@@ -330,6 +331,19 @@ static enum status fill_tiles(struct paged_case *p, struct error *err)
 	return st;
 }
 
+/* Blocks of the copy: of the longest sequence, of all sequences, or as many as the engine has. */
+static int64_t copy_blocks(const struct paged_case *p, const struct paged_tiles_limits *most)
+{
+	const int64_t each = PAGED_TILES_KEYS(p->dim);
+	int64_t all = 0;
+
+	for (int64_t s = 0; s < p->sequences; s++)
+		all += (p->keys[s] + each - 1) / each;
+	if (p->c->p1 & WHOLE_COPY)
+		return all;
+	return p->c->p1 & SMALL_COPY ? (most->positions + each - 1) / each : paged_tiles_copy_blocks(most);
+}
+
 static void size_tiles(struct paged_case *p)
 {
 	struct paged_tiles_limits most = {
@@ -344,7 +358,7 @@ static void size_tiles(struct paged_case *p)
 	p->bytes[PART] = (uint64_t)p->parts_most * sizeof(struct paged_part);
 	if (p->tiled || p->copied) {
 		p->blocks_most = paged_tiles_blocks_most(&most);
-		p->copy_blocks = p->c->p1 & SMALL_COPY ? (most.positions + each - 1) / each : paged_tiles_copy_blocks(&most);
+		p->copy_blocks = copy_blocks(p, &most);
 		p->copy_blocks += !p->copy_blocks;
 	}
 	p->bytes[COPIED] = (uint64_t)(p->blocks_most + 1) * sizeof(struct paged_block);
@@ -683,7 +697,7 @@ static enum status compare_whole(struct kit *k, const struct paged_case *p, cons
 	uint16_t *found = NULL;
 	enum status st;
 
-	c.p1 &= ~(uint32_t)SMALL_COPY;
+	c.p1 = (c.p1 & ~(uint32_t)SMALL_COPY) | WHOLE_COPY;
 	describe(&whole, &c);
 	st = open_case(k, &whole, err);
 	if (!st && (whole.parts != 1 || p->parts < 2))

@@ -6,14 +6,14 @@
  *   time_engine MODEL auto|cpu|gpu WHAT[,WHAT..]
  *
  * WHAT: bN (decode step at batch N, 512 tokens of prompt, 128 steps; b1: 128 and 256), b1t (the same at
- * temperature 0.7 and top-p 0.9), both (the decode step at batch 1 by the persistent kernel and by the ordinary
- * step, in turns), dN (N sequences of 16 tokens make 200 each: for profiles of decode steps),
- * mN (a step of N decoding sequences and as many rows of a prompt as fill ROWS_TILE), pre (32 prompts of 4096
- * tokens), off (1024 requests of 1000 tokens, 1000 new ones each), smoke (8 short ones). One line of JSON
- * each. Set in the environment: SEQUENCES, ROWS, STEP_MS, ROWS_TILE, CACHE_FP8, WEIGHTS_FP8, LIBRARY_GEMM,
- * NO_TUNING, DETERMINISTIC, and for `both` ROUNDS (5) and STEPS (256). ADAPTERS=DIR:DIR..: sequences use
- * these adapters in turns; with NO_ADAPTER=1 they are loaded, but no sequence uses one. ADAPTERS_HOW: apart,
- * chosen (the default) or fused.
+ * temperature 0.7 and top-p 0.9), both (the decode step at batch 1 by the persistent kernel and by the
+ * ordinary step, in turns; later steps are ordinary ones), dN (N sequences of 16 tokens make 200 each: for
+ * profiles of decode steps), mN (a step of N decoding sequences and as many rows of a prompt as fill
+ * ROWS_TILE), pre (32 prompts of 4096 tokens), off (1024 requests of 1000 tokens, 1000 new ones each), smoke
+ * (8 short ones). One line of JSON each. Set in the environment: SEQUENCES, ROWS, STEP_MS, ROWS_TILE,
+ * CACHE_FP8, WEIGHTS_FP8, LIBRARY_GEMM, NO_TUNING, DETERMINISTIC, and for `both` ROUNDS (5) and STEPS (256).
+ * ADAPTERS=DIR:DIR..: sequences use these adapters in turns; with NO_ADAPTER=1 they are loaded, but no
+ * sequence uses one. ADAPTERS_HOW: apart, chosen (the default) or fused.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +22,8 @@
 #include "core/clock.h"
 #include "core/math/stats.h"
 #include "engine/engine.h"
-#include "engine/load/choose.h"
+#include "engine/load/load.h"
+#include "model/decoder/paged_step.h"
 
 enum { CONTEXT = 8192, SEQUENCES = 512, ROUNDS_MOST = 100 };
 
@@ -192,26 +193,16 @@ static double single_step(struct bench *b, int steps)
 	return (end - begin) / steps;
 }
 
-/* At load no GEMM of one row was timed, because the persistent kernel computes such steps. */
-static void choose_ordinary(struct bench *b)
-{
-	struct loaded *l = engine_loaded(b->e);
-	struct error err = {0};
-
-	if (!paged_step_persistent(l->step, false)) {
-		fprintf(stderr, "time_engine: this model has no persistent kernel on %s\n", load_facts(l).device);
-		exit(1);
-	}
-	if (!getenv("NO_TUNING"))
-		must(load_choose(l, LOAD_CHOOSE_S, &err), &err);
-}
-
 static void both(struct bench *b, const char *name, int rounds, int steps)
 {
 	struct paged_step *step = engine_loaded(b->e)->step;
 	double took[2][ROUNDS_MOST], ratio[ROUNDS_MOST];
 
-	choose_ordinary(b);
+	if (!paged_step_persistent(step, false)) {
+		fprintf(stderr, "time_engine: this model has no persistent kernel on %s\n",
+			load_facts(engine_loaded(b->e)).device);
+		exit(1);
+	}
 	for (int i = -1; i < rounds; i++) { /* the first round, which makes graphs, does not count */
 		for (int turn = 0; turn < 2; turn++) {
 			const int persistent = (turn + i) & 1;
@@ -225,7 +216,6 @@ static void both(struct bench *b, const char *name, int rounds, int steps)
 		if (i >= 0)
 			ratio[i] = took[1][i] / took[0][i];
 	}
-	paged_step_persistent(step, true);
 	stats_sort(ratio, (size_t)rounds);
 	printf("{\"what\": \"%s\", \"batch\": 1, \"context\": 128, \"rounds\": %d, \"persistent_ms\": %.3f, "
 	       "\"ordinary_ms\": %.3f, \"ratio\": %.3f, \"ratio_low\": %.3f, \"ratio_high\": %.3f}\n",

@@ -20,7 +20,8 @@ static double now_s(void)
 }
 
 enum { DECODE_ROWS = 64, TIMES = 7 }; /* of the step that a deterministic cost is measured with */
-enum { PREFILL_LEAST = 512 };	      /* steps with fewer rows have rows of as many sequences */
+enum { SINGLE_KEYS = 512, WINDOWS = 3, STEPS = 4 }; /* of the steps with one row that are compared */
+enum { PREFILL_LEAST = 512 };			    /* steps with fewer rows have rows of as many sequences */
 
 /* A step of padding rows that write to page 0. With several adapters, all rows use the first one, or none. */
 static enum status run(struct loaded *l, const int32_t *zeros, int64_t rows, bool adapted, struct error *err)
@@ -63,6 +64,75 @@ static enum status choose(struct loaded *l, const int32_t *zeros, int64_t rows, 
 	return st ? st : ended;
 }
 
+/* A step with one row behind SINGLE_KEYS keys, if a sequence can have so many. All of its pages are page 0.
+ */
+static enum status run_single(struct loaded *l, const int32_t *zeros, struct error *err)
+{
+	const struct paged_limits *most = &l->most;
+	const int64_t known =
+		most->pages < most->rows ? most->pages : most->rows; /* `zeros` has `rows` numbers */
+	const int64_t wanted = (SINGLE_KEYS + most->page_tokens - 1) / most->page_tokens;
+	const int64_t pages = wanted < known ? wanted : known;
+	const int32_t begin[2] = {0, 1}, keys = (int32_t)(pages * most->page_tokens), position = keys - 1;
+	const struct paged_rows step = {
+		.token = zeros,
+		.position = &position,
+		.slot = zeros,
+		.begin = begin,
+		.keys = &keys,
+		.page = zeros,
+		.output = zeros,
+		.rows = 1,
+		.sequences = 1,
+		.outputs = 1,
+		.page_ld = pages,
+		.keys_most = keys,
+		.page_tokens = most->page_tokens,
+	};
+
+	return paged_step_forward(l->step, &step, err);
+}
+
+/* The time of a step among several in a row, as the engine enqueues them. The first window, which loads
+ * kernels and records a graph, does not count. */
+static enum status time_single(struct loaded *l, const int32_t *zeros, double *least, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	*least = 0;
+	for (int i = -1; !st && i < WINDOWS; i++) {
+		const double begin = now_s();
+		double took;
+
+		for (int k = 0; !st && k < STEPS; k++)
+			st = run_single(l, zeros, err);
+		if (!st)
+			st = gpu_stream_wait(gpu_backend_stream(&l->back), err);
+		took = (now_s() - begin) / STEPS;
+		if (i >= 0 && (!i || took < *least))
+			*least = took;
+	}
+	return st;
+}
+
+/* Steps with one row: the persistent kernel, or operation by operation. */
+static enum status choose_single(struct loaded *l, const int32_t *zeros, double left_s, struct error *err)
+{
+	const bool both = paged_step_persistent(l->step, false);
+	double ordinary = 0, persistent = 0;
+	enum status st = choose(l, zeros, 1, left_s, err);
+
+	if (!both)
+		return st;
+	if (!st)
+		st = time_single(l, zeros, &ordinary, err);
+	paged_step_persistent(l->step, true);
+	if (!st)
+		st = time_single(l, zeros, &persistent, err);
+	paged_step_persistent(l->step, persistent <= ordinary);
+	return st;
+}
+
 enum status load_choose(struct loaded *l, double seconds, struct error *err)
 {
 	const int64_t decode_most = row_lists_ladder(l->most.sequences, l->most.rows);
@@ -78,7 +148,8 @@ enum status load_choose(struct loaded *l, double seconds, struct error *err)
 
 		if ((counts[i] <= decode_most || (counts[i] >= PREFILL_LEAST && counts[i] <= l->most.rows)) &&
 		    left_s > 0)
-			st = choose(l, zeros, counts[i], left_s, err);
+			st = counts[i] == 1 ? choose_single(l, zeros, left_s, err)
+					    : choose(l, zeros, counts[i], left_s, err);
 	}
 	free(zeros);
 	return st;

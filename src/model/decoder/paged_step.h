@@ -32,8 +32,8 @@ uint64_t paged_step_page_bytes(const struct model *m, const struct backend *back
 /* Allocates `pages` pages, page 0 included. */
 enum status paged_step_pages(struct paged_step *s, int64_t pages, struct error *err);
 
-/* For comparisons, while no step is enqueued: whether steps with one row use the persistent kernel
- * (model/gpu/decode.h). They use it from the beginning if the model has one. False: it has none. */
+/* While no step is enqueued: whether steps with one row use the persistent kernel (model/gpu/decode.h). They
+ * use it from the beginning if the model has one. False: it has none. */
 bool paged_step_persistent(struct paged_step *s, bool use);
 
 /* Enqueues the forward pass of the rows. Lists are in host memory and may be reused on return. */
