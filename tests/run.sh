@@ -4,7 +4,7 @@
 # sanitizers. A build that cannot be made here is skipped with its reason. Many tests wait more than they compute: several run at once, and
 # the other builds, the options and TSan run beside them, so that no processor waits for the last test of a group.
 # Called by ./quickstart test.
-# usage: run.sh [--fast | --long]     --fast: the ordinary build alone; --long: only the campaigns of tests/long, about an hour
+# usage: run.sh [--fast | --long]     --fast: the ordinary build alone; --long: only the campaigns of tests/long, several hours
 #                                     (LONG_FUZZ seconds a target, LONG_KILLS kills, LONG_RUNS clean runs)
 set -eu
 cd "$(dirname "$0")/.."

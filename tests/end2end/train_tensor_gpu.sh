@@ -102,7 +102,7 @@ losses out > two
 ok ".. with losses near those of float32" near 1e-2
 # States in host memory: the bits of the same mesh with states on the GPUs.
 same_run() { cmp one two && cmp "$1/model/model.safetensors" "$2/model/model.safetensors"; }
-for stage in 0 $(in_long 1) 3; do
+for stage in 0 $(in_long 1 2) 3; do
 	for host in none optimizer; do
 		config host.yaml 2 "zero_stage: $stage" "offload: $host"
 		ranked 4 host.yaml --out host.$stage.$host --json

@@ -156,7 +156,7 @@ config hybrid.8bit.yaml "deterministic: true" "zero_stage: $highest" "dp_shard_s
 ok "so do 8-bit moments in host memory" eval 'train 0 4 hybrid.8bit.yaml --out hybrid.8bit && same_read 8bit.1 hybrid.8bit'
 
 # Gradients that travel in BF16: each stage has the bits that ranks have which divide nothing, because one micro-batch is summed at once.
-for stage in 0 $(in_long 1) 2 $highest; do
+for stage in 0 1 2 $highest; do
 	config halved.$stage.yaml "zero_stage: $stage" "communication_data_type: bf16" "max_grad_norm: 0"
 	ok "four ranks send gradients in BF16, stage $stage" train 0 4 halved.$stage.yaml --out halved.$stage --json
 	losses out > halved.$stage.losses
