@@ -314,7 +314,7 @@ static enum status fill_work(struct paged_case *p, struct error *err)
 
 static enum status fill_tiles(struct paged_case *p, struct error *err)
 {
-	struct paged_tiles t = {.heads = p->heads,
+	struct paged_tiles t = {.rows_least = PAGED_TILES_LEAST, .heads = p->heads,
 				.head_dim = p->dim,
 				.tile = p->host[TILE],
 				.room = p->tiles,

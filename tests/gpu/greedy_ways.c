@@ -345,7 +345,7 @@ static void measure_error(struct testing *t)
 			const double d = gap_error(&here.place[k], &there.place[k]);
 
 			square += d * d;
-			largest = d <= largest ? largest : d; /* a NaN stays */
+			largest = d <= largest ? largest : d; /* of a NaN the root mean square tells */
 		}
 		tokens += here.count;
 	}

@@ -7,7 +7,7 @@
  *
  * WHAT: bN (decode step at batch N, 512 tokens of prompt, 128 steps; b1: 128 and 256), b1t (the same at
  * temperature 0.7 and top-p 0.9), both (the decode step at batch 1 by the persistent kernel and by the
- * ordinary step, in turns; later steps are ordinary ones), dN (N sequences of 16 tokens make 200 each: for
+ * ordinary step, in turns; later steps use the faster one), dN (N sequences of 16 tokens make 200 each: for
  * profiles of decode steps), mN (a step of N decoding sequences and as many rows of a prompt as fill
  * ROWS_TILE), pre (32 prompts of 4096 tokens), off (1024 requests of 1000 tokens, 1000 new ones each), smoke
  * (8 short ones). One line of JSON each. Set in the environment: SEQUENCES, ROWS, STEP_MS, ROWS_TILE,
@@ -216,6 +216,9 @@ static void both(struct bench *b, const char *name, int rounds, int steps)
 		if (i >= 0)
 			ratio[i] = took[1][i] / took[0][i];
 	}
+	/* what the load chose, if this agrees with it */
+	paged_step_persistent(step,
+			      stats_median(took[1], (size_t)rounds) <= stats_median(took[0], (size_t)rounds));
 	stats_sort(ratio, (size_t)rounds);
 	printf("{\"what\": \"%s\", \"batch\": 1, \"context\": 128, \"rounds\": %d, \"persistent_ms\": %.3f, "
 	       "\"ordinary_ms\": %.3f, \"ratio\": %.3f, \"ratio_low\": %.3f, \"ratio_high\": %.3f}\n",

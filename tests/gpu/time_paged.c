@@ -188,7 +188,7 @@ static enum status fill_tiles(struct bed *b, struct error *err)
 {
 	const struct paged_tiles_limits most = tiles_limits(b);
 	struct paged_part part;
-	struct paged_tiles t = {.heads = most.heads,
+	struct paged_tiles t = {.rows_least = PAGED_TILES_LEAST, .heads = most.heads,
 				.head_dim = most.head_dim,
 				.room = paged_tiles_most(most.heads, most.head_dim, most.rows),
 				.part = &part,

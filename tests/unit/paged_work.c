@@ -258,7 +258,8 @@ static void tiles_name_each_row_and_head_once(void **state)
 	for (uint32_t dim = 64; dim <= 128; dim += 64) {
 		struct paged_part part = {9, 9, 9, 9};
 		struct paged_block block[200];
-		struct paged_tiles t = {.heads = 6,
+		struct paged_tiles t = {.rows_least = PAGED_TILES_LEAST,
+					.heads = 6,
 					.head_dim = dim,
 					.part = &part,
 					.part_room = 1,
@@ -328,7 +329,8 @@ static void open_copied(struct copied *c, uint32_t dim)
 	}
 	most.rows = c->begin[COPIED];
 	c->rows = (struct paged_work_rows){.begin = c->begin, .keys = c->keys, .sequences = COPIED, .page_tokens = PAGE};
-	c->tiles = (struct paged_tiles){.heads = 2,
+	c->tiles = (struct paged_tiles){.rows_least = PAGED_TILES_LEAST,
+					.heads = 2,
 					.head_dim = dim,
 					.room = paged_tiles_most(2, dim, most.rows),
 					.part_room = paged_tiles_parts_most(most.rows),

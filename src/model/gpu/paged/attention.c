@@ -203,7 +203,7 @@ enum status gpu_paged_attention(struct backend *back, const struct paged_rows *r
 {
 	const struct paged_placed *placed = r->lists;
 	const struct paged_call call = {.rows = r, .at = at, .cache = cache, .qkv = qkv, .o = o};
-	const bool tiled = paged_lists_tiled(back, r->room, r->rows);
+	const bool tiled = placed->parts > 0;
 	const double before = back->cost.flop;
 	enum status st;
 

@@ -14,8 +14,7 @@ enum {
 	UNIT_WORDS = sizeof(struct paged_unit) / sizeof(int32_t),
 	TILE_WORDS = sizeof(struct paged_tile) / sizeof(int32_t),
 	PART_WORDS = sizeof(struct paged_part) / sizeof(int32_t),
-	BLOCK_WORDS = sizeof(struct paged_block) / sizeof(int32_t),
-	ROWS_MIXED = 512 /* largest step that one kernel processes: a second launch would take longer */
+	BLOCK_WORDS = sizeof(struct paged_block) / sizeof(int32_t)
 };
 
 struct turn {
@@ -79,7 +78,9 @@ int64_t paged_lists_copy_blocks(const struct attention *at, const struct paged_l
 {
 	const struct paged_tiles_limits limits = tiles_limits(at->heads, at->head_dim, most);
 
-	return most->copies && most->rows > ROWS_MIXED ? paged_tiles_copy_blocks(&limits) : 0;
+	return most->copies && most->rows >= paged_tiles_rows_least(limits.head_dim)
+		       ? paged_tiles_copy_blocks(&limits)
+		       : 0;
 }
 
 int64_t paged_lists_words(const struct attention *at, const struct paged_limits *most)
@@ -143,10 +144,17 @@ bool gpu_backend_copies_pages(const struct backend *back)
 	return gpu_cc(gpu_of(back)->device) == 90;
 }
 
-bool paged_lists_tiled(const struct backend *back, const struct paged_room *room, int64_t rows)
+/* Whether a sequence of the step has tiles. */
+static bool has_tiles(const struct backend *back, const struct paged_room *room, const struct paged_rows *r)
 {
-	return rows > ROWS_MIXED && room->limits.copies && gpu_backend_copies_pages(back) &&
-	       !gpu_of(back)->options.deterministic;
+	const int32_t least = paged_tiles_rows_least((uint32_t)room->head_dim);
+	bool found = false;
+
+	if (!room->copy.rows || !gpu_backend_copies_pages(back) || gpu_of(back)->options.deterministic)
+		return false;
+	for (int64_t s = 0; s < r->sequences && !found; s++)
+		found = r->begin[s + 1] - r->begin[s] >= least;
+	return found;
 }
 
 static int64_t pages_of(const struct paged_rows *r, int64_t sequence)
@@ -190,7 +198,7 @@ static enum status put_rest(struct work *w, const struct paged_work_rows *rows, 
 			    int32_t *host, struct error *err)
 {
 	w->rest = w->all;
-	w->rest.rows_less = PAGED_TILES_LEAST;
+	w->rest.rows_less = w->tiles.rows_least;
 	w->rest.unit = w->all.unit + w->all.count;
 	w->rest.block = (uint32_t *)host + l->rest_block;
 	w->rest.first = (struct paged_unit *)(host + l->rest_first);
@@ -242,14 +250,13 @@ static void put_pages(const struct paged_rows *r, struct work *w, int64_t at, in
 }
 
 static enum status put_work(const struct backend *back, const struct paged_rows *r,
-			    const struct paged_room *room, const struct layout *l, int32_t *host,
+			    const struct paged_room *room, const struct layout *l, bool tiled, int32_t *host,
 			    struct tail *tail, int64_t *parts, struct error *err)
 {
 	const struct paged_work_rows rows = {.begin = r->begin,
 					     .keys = r->keys,
 					     .sequences = r->sequences,
 					     .page_tokens = (uint32_t)r->page_tokens};
-	const bool tiled = paged_lists_tiled(back, room, r->rows);
 	struct work w = {
 		.all = {.heads = (uint32_t)room->heads,
 			.kv_heads = (uint32_t)room->kv_heads,
@@ -262,6 +269,7 @@ static enum status put_work(const struct backend *back, const struct paged_rows 
 					   paged_lists_blocks(back))},
 		.tiles = {.heads = (uint32_t)room->heads,
 			  .head_dim = (uint32_t)room->head_dim,
+			  .rows_least = paged_tiles_rows_least((uint32_t)room->head_dim),
 			  .tile = (struct paged_tile *)(host + l->tile),
 			  .room = (l->unit - l->tile) / TILE_WORDS,
 			  .part = (struct paged_part *)(host + l->part),
@@ -331,10 +339,9 @@ enum status gpu_paged_put(struct backend *back, const struct paged_rows *r, cons
 			  struct paged_rows *out, struct error *err)
 {
 	const uint32_t blocks = paged_lists_blocks(back);
+	const bool tiled = has_tiles(back, room, r);
 	const int64_t tiles =
-		paged_lists_tiled(back, room, r->rows)
-			? paged_tiles_most((uint32_t)room->heads, (uint32_t)room->head_dim, r->rows)
-			: 0;
+		tiled ? paged_tiles_most((uint32_t)room->heads, (uint32_t)room->head_dim, r->rows) : 0;
 	const struct layout l = lay_out(&room->limits, r->rows, r->outputs, blocks, tiles);
 	struct gpu_state *g = gpu_of(back);
 	enum status st = check(r, &room->limits, err);
@@ -357,7 +364,7 @@ enum status gpu_paged_put(struct backend *back, const struct paged_rows *r, cons
 	if (st)
 		return st;
 	put_rows(r, &l, blocks, t->host);
-	st = put_work(back, r, room, &l, t->host, &tail, &parts, err);
+	st = put_work(back, r, room, &l, tiled, t->host, &tail, &parts, err);
 	if (!st)
 		st = gpu_stream_copy_to(g->stream, gpu_address(room->lists.data), t->host,
 					(uint64_t)tail.end * sizeof(int32_t), err);

@@ -6,7 +6,7 @@
 #include "model/backend/ops.h"
 
 /* Where attention's lists are (kernel/paged/attention.h), and the step's own lists in host memory. The device
- * addresses of steps with equal numbers of rows and outputs are equal. */
+ * addresses of steps without tiles and with equal numbers of rows and outputs are equal. */
 struct paged_placed {
 	gpu_ptr page, unit, block, first, arrived;
 	/* If the step has tiles: blocks of the units of all other sequences, and the tiles. */
@@ -14,7 +14,7 @@ struct paged_placed {
 	gpu_ptr copied; /* blocks of the copy (kernel/paged/copy.h) */
 	/* [parts] the parts of the tiles in host memory, lent as long as `host` */
 	const struct paged_part *part;
-	int64_t parts;
+	int64_t parts;		/* 0: the step has no tiles */
 	struct paged_rows host; /* begin and keys only; lent until the third step after this one */
 };
 
@@ -25,8 +25,6 @@ int64_t paged_lists_words(const struct attention *at, const struct paged_limits 
 struct paged_lists;
 void paged_lists_release(struct paged_lists **l);	 /* to be called after the stream's work has ended */
 uint32_t paged_lists_blocks(const struct backend *back); /* of attention's grid */
-/* Whether a step with this many rows has tiles (kernel/paged/tiles.h). */
-bool paged_lists_tiled(const struct backend *back, const struct paged_room *room, int64_t rows);
 extern __typeof__(*((struct ops *)0)->paged_put) gpu_paged_put;
 extern __typeof__(*((struct ops *)0)->paged_attention) gpu_paged_attention;
 #endif

@@ -7,6 +7,11 @@ static int32_t rows_of(const struct paged_tiles *t)
 	return PAGED_TILES_ROWS(t->head_dim);
 }
 
+int32_t paged_tiles_rows_least(uint32_t head_dim)
+{
+	return (head_dim == 64 ? 2 : 1) * PAGED_TILES_ROWS(head_dim);
+}
+
 int64_t paged_tiles_most(uint32_t heads, uint32_t head_dim, int64_t rows)
 {
 	return heads * (rows / PAGED_TILES_ROWS(head_dim) + rows / PAGED_TILES_LEAST);
@@ -137,7 +142,7 @@ enum status paged_tiles_fill(struct paged_tiles *t, const struct paged_work_rows
 		const int32_t rows = r->begin[s + 1] - r->begin[s];
 		struct paged_tile unit = {.row = r->begin[s], .rows = rows, .keys = r->keys[s]};
 
-		if (rows >= PAGED_TILES_LEAST) {
+		if (rows >= t->rows_least) {
 			st = add_blocks(t, unit.keys, page, r->page_tokens, &unit.key, err);
 			if (!st)
 				st = add_sequence(t, unit, err);

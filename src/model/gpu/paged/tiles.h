@@ -7,13 +7,16 @@
 #include "kernel/paged/tiles.h"
 #include "model/gpu/paged/work.h"
 
+/* The fewest rows of a sequence that may have tiles. Room is planned for these. */
+enum { PAGED_TILES_LEAST = 64 };
 /* Rows of a sequence from which on tiles are faster, the copy of its pages included
  * (docs/explanation/design/engine.md, "When the copy pays"). */
-enum { PAGED_TILES_LEAST = 64 };
+int32_t paged_tiles_rows_least(uint32_t head_dim);
 
 /* All lists are the caller's. */
 struct paged_tiles {
 	uint32_t heads, head_dim;
+	int32_t rows_least;	 /* of a sequence that has tiles; PAGED_TILES_LEAST or more */
 	struct paged_tile *tile; /* [room] */
 	int64_t room, count;
 	struct paged_part *part; /* [part_room] */
@@ -36,8 +39,8 @@ int64_t paged_tiles_blocks_most(const struct paged_tiles_limits *most);
 /* Blocks of the copy: those of the longest sequence, and twice as many as the rows of a step need. But no
  * more than can be used. */
 int64_t paged_tiles_copy_blocks(const struct paged_tiles_limits *most);
-/* Fills the units of the sequences with at least PAGED_TILES_LEAST rows, and their blocks. Within a part,
- * units with the most keys are first. The page numbers of blocks are as in paged_work_fill. BUG: there is too
+/* Fills the units of the sequences with at least `rows_least` rows, and their blocks. Within a part, units
+ * with the most keys are first. The page numbers of blocks are as in paged_work_fill. BUG: there is too
  * little room. */
 enum status paged_tiles_fill(struct paged_tiles *t, const struct paged_work_rows *r, struct error *err);
 #endif
