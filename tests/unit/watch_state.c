@@ -500,9 +500,11 @@ static void test_limits(void **unused)
 static void test_memory_is_bounded(void **unused)
 {
 	struct watch_state s = {0};
+	struct reading_line reading;
 	struct error err = {0};
 	enum status st = STATUS_OK;
 	char text[256], line[8192];
+	size_t size;
 
 	(void)unused;
 	bed_begin(&s);
@@ -519,6 +521,14 @@ static void test_memory_is_bounded(void **unused)
 		st = watch_state_line(&s, line, (size_t)n, &err);
 	}
 	assert_int_equal(st, STATUS_NO_RESOURCE);
+	assert_non_null(strstr(err.text, "8 MB"));
+	/* readings are refused too, also those that need no JSON tree */
+	size = (size_t)snprintf(line, sizeof(line), "{\"t\":2000000000,\"s\":0,\"v\":{\"3\":[%u,1]},\"end\":3}",
+				CATALOGUE_GPU_POWER);
+	assert_true(reading_line_parse(&reading, line, size));
+	assert_false(watch_state_reading(&s, &reading));
+	err = (struct error){0};
+	assert_int_equal(watch_state_line(&s, line, size, &err), STATUS_NO_RESOURCE);
 	assert_non_null(strstr(err.text, "8 MB"));
 	watch_state_release(&s);
 }
