@@ -168,14 +168,14 @@ static void set_apart_cpu(double *share, double waited)
 		share[within[i]] *= 1 - share[RANK_CAUSE_CPU] / whole;
 }
 
-/* Whether the rank waited for a CPU at least as long as it was late. Then a delay of its computation or its
- * host may be nothing else: the ranks of a busy node get unequal shares of it. */
+/* Whether a thread of the rank waited for a CPU at least as long as the rank was late. Then a delay of its
+ * computation or its host may be nothing else: the ranks of a busy node get unequal shares of it. */
 static bool lacks_cpu(const struct rank_late *late, const struct rank_figures *f)
 {
 	const bool has_evidence = late->cause == RANK_CAUSE_ROWS || late->cause == RANK_CAUSE_CLOCK ||
 				  late->cause == RANK_CAUSE_THROTTLE || late->cause == RANK_CAUSE_LINK;
 
-	/* the threads' waits are added, and some of them are at the same time */
+	/* a thread that waits for other ranks may lack a CPU, too, which delays nobody */
 	return !has_evidence && fmin(f->cpu_wait_s, f->compute_s) >= late->behind_s;
 }
 
