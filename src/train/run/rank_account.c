@@ -172,11 +172,12 @@ static void set_apart_cpu(double *share, double waited)
  * computation or its host may be nothing else: the ranks of a busy node get unequal shares of it. */
 static bool lacks_cpu(const struct rank_late *late, const struct rank_figures *f)
 {
-	const bool has_evidence = late->cause == RANK_CAUSE_ROWS || late->cause == RANK_CAUSE_CLOCK ||
-				  late->cause == RANK_CAUSE_THROTTLE || late->cause == RANK_CAUSE_LINK;
+	/* the time of the others has evidence of its own */
+	const bool may_be_cpu = late->cause == RANK_CAUSE_HOST || late->cause == RANK_CAUSE_CPU ||
+				late->cause == RANK_CAUSE_COMPUTE;
 
 	/* a thread that waits for other ranks may lack a CPU, too, which delays nobody */
-	return !has_evidence && fmin(f->cpu_wait_s, f->compute_s) >= late->behind_s;
+	return may_be_cpu && fmin(f->cpu_wait_s, f->compute_s) >= late->behind_s;
 }
 
 /* How much of the delay each candidate explains, with its evidence. */
