@@ -20,7 +20,7 @@ struct rank_figures {
 	double rows_s;	   /* waiting for rows */
 	double save_s;	   /* waiting for a checkpoint to be written */
 	double cpu_wait_s; /* a computing thread could run and no CPU was free: of the thread that waited
-			      longest; within other parts */
+			      longest; within other parts; 0 with one rank */
 	double tokens;	   /* of this rank */
 	/* GPU; 0: not known */
 	double clock_hz, slowed_share; /* SM clock; share of the time in which a limit held the clock down */
