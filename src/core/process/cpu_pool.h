@@ -36,8 +36,8 @@ void cpu_pool_share(struct cpu_pool *p, int64_t count, void (*work)(void *arg, i
  * slowest one at the end of rounds, in ns. If it is less than threads x wall time, other work kept busy
  * threads from their CPUs for the difference. */
 uint64_t cpu_pool_time_ns(const struct cpu_pool *p);
-/* wait_ns[i]: time in which thread i could run and no CPU was free, since it began, in ns. 0: the kernel does
- * not tell (/proc/self/task/TID/schedstat), or the thread has not begun. */
+/* Writes for each thread the time in ns in which it could run and no CPU was free. The time counts from the
+ * thread's beginning. It is 0 if the kernel does not tell (/proc/self/task/TID/schedstat). */
 void cpu_pool_waits(const struct cpu_pool *p, uint64_t *wait_ns);
 
 /* The items [first, last) of `count` that thread `thread` of `threads` handles, in multiples of `grain`. */

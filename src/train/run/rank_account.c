@@ -172,7 +172,7 @@ static void set_apart_cpu(double *share, double waited)
  * computation or its host may be nothing else: the ranks of a busy node get unequal shares of it. */
 static bool lacks_cpu(const struct rank_late *late, const struct rank_figures *f)
 {
-	/* the time of the others has evidence of its own */
+	/* every other cause has evidence of its own, such as rows_s or the clock */
 	const bool may_be_cpu = late->cause == RANK_CAUSE_HOST || late->cause == RANK_CAUSE_CPU ||
 				late->cause == RANK_CAUSE_COMPUTE;
 

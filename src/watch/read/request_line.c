@@ -47,7 +47,7 @@ bool request_first_token(double *seconds, const char *line, size_t size)
 	if (!at || line[0] != '{' || line[size - 1] != '}')
 		return false;
 	at += sizeof(name) - 1;
-	n = number_bytes(at, size - (size_t)(at - line)); /* at[n] exists: the last byte is a brace */
+	n = number_bytes(at, size - (size_t)(at - line)); /* less than all: a brace ends the line */
 	if (!n || n >= sizeof(number) || (at[n] != ',' && at[n] != '}'))
 		return false;
 	memcpy(number, at, n);
