@@ -93,7 +93,8 @@ enum status watch_state_line(struct watch_state *s, const char *line, size_t siz
 /* The same of a line that the caller has parsed: a JSON object of at most WATCH_LINE_MAX bytes. */
 struct json_t;
 enum status watch_state_object(struct watch_state *s, const struct json_t *line, struct error *err);
-/* The same of a reading. False: it is wrong for this state, which is unchanged. */
+/* The same of a reading. False: it is wrong for this state, or the state is larger than WATCH_BYTES_MAX. The
+ * state is unchanged then. */
 struct reading_line;
 bool watch_state_reading(struct watch_state *s, const struct reading_line *line);
 /* Appends the whole state as lines, from which watch_state_line makes an equal one (without rates). */

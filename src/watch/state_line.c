@@ -414,7 +414,8 @@ static void end_reading(struct watch_state *s, const struct reading_end *end, co
  * is wrong. */
 static bool fits(struct watch_state *s, const struct reading_line *l, const struct watch_reading *r)
 {
-	if (!*s->node || r->source >= s->source_count || (l->ends && !l->ends_all && !known(s, l->end)))
+	if (!*s->node || s->bytes > WATCH_BYTES_MAX || r->source >= s->source_count ||
+	    (l->ends && !l->ends_all && !known(s, l->end)))
 		return false;
 	for (unsigned i = 0; i < l->lists; i++) {
 		const struct reading_list *list = &l->list[i];

@@ -142,7 +142,7 @@ static void waiting_for_a_cpu_is_counted(void **state)
 	struct cpu_pool *p;
 	cpu_set_t mine;
 	unsigned cpus[2] = {0};
-	uint64_t before, alone;
+	uint64_t before[2], now[2];
 
 	(void)state;
 	if (access("/proc/thread-self/schedstat", R_OK))
@@ -153,13 +153,23 @@ static void waiting_for_a_cpu_is_counted(void **state)
 	cpus[1] = cpus[0];
 	assert_int_equal(cpu_pool_create(&p, cpus, 2, NULL), STATUS_OK);
 	cpu_pool_run(p, no_work, NULL); /* both threads have begun */
-	before = cpu_pool_wait_ns(p);
-	alone = cpu_wait_ns(0);
-	assert_true(before >= alone);
+	cpu_pool_waits(p, before);
+	assert_true(cpu_wait_ns(0) >= before[0]); /* this thread is the first one */
 	cpu_pool_run(p, use_cpu, NULL);
-	assert_true(cpu_pool_wait_ns(p) - before > SHARED_NS / 2);
-	assert_true(cpu_wait_ns(0) >= alone);
+	cpu_pool_waits(p, now);
+	assert_true(now[0] >= before[0] && now[1] >= before[1]);
+	assert_true(cpu_wait_longest_ns(before, now, 2) > SHARED_NS / 2);
 	cpu_pool_destroy(&p);
+}
+
+static void the_thread_that_waited_longest_counts(void **state)
+{
+	const uint64_t before[] = {10, 20, 30, 40}, now[] = {13, 29, 31, 0}; /* the last one cannot be read now */
+
+	(void)state;
+	assert_int_equal(cpu_wait_longest_ns(before, now, 4), 9);
+	assert_int_equal(cpu_wait_longest_ns(before, now, 1), 3);
+	assert_int_equal(cpu_wait_longest_ns(before, before, 4), 0);
 }
 
 /* Thread 0 is slow without using its CPU; the other ends at once: its wait is no CPU time that others took.
@@ -361,6 +371,7 @@ int main(void)
 		cmocka_unit_test(shared_items_run_once_each),
 		cmocka_unit_test(cpu_time_of_all_threads_is_counted),
 		cmocka_unit_test(waiting_for_a_cpu_is_counted),
+		cmocka_unit_test(the_thread_that_waited_longest_counts),
 		cmocka_unit_test(waiting_for_a_slower_thread_is_not_being_kept_from_the_cpu),
 		cmocka_unit_test(on_a_busy_machine_waits_take_little_cpu_time),
 		cmocka_unit_test(affinity_is_set_and_put_back),

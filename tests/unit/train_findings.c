@@ -12,6 +12,7 @@
 
 #include "core/clock.h"
 #include "core/file/file.h"
+#include "core/process/cpu_wait.h"
 #include "model/files/model_folder.h"
 #include "model/files/random_weights.h"
 #include "text/files/tokenizer_files.h"
@@ -35,6 +36,7 @@ struct seen {
 };
 
 static atomic_uint_fast64_t now;
+static atomic_uint cpu_waits; /* reads of the time that a thread waited for a CPU */
 static atomic_bool slow_reader;
 static sem_t asked;
 
@@ -56,6 +58,14 @@ const struct clock *__wrap_clock_monotonic(void)
 	static const struct clock own = {.now_ns = read_now, .sleep_ns = no_sleep};
 
 	return &own;
+}
+
+uint64_t __wrap_cpu_wait_ns(pid_t tid);
+uint64_t __wrap_cpu_wait_ns(pid_t tid)
+{
+	(void)tid;
+	atomic_fetch_add(&cpu_waits, 1);
+	return 0;
 }
 
 /* The reader's thread: it begins when a step does, so that nothing of its time is hidden behind the step
@@ -254,6 +264,7 @@ static void nothing_planted_finds_nothing(void **state)
 		fail_msg("%s", err.text);
 	if (seen.count)
 		fail_msg("%s", seen.findings[0]);
+	assert_int_equal(atomic_load(&cpu_waits), 0); /* only several ranks need them */
 }
 
 static void a_slow_reader_is_data_bound(void **state)

@@ -3,6 +3,7 @@
 #include "train/run/rank_account.h"
 #include <math.h>
 #include "test.h"
+#include "core/process/cpu_wait.h"
 #include "train/run/diagnose.h"
 
 enum { RANKS = 4, STEPS = 20 };
@@ -178,6 +179,69 @@ static void test_account__time_without_a_cpu_counts_once(void **state)
 	}
 }
 
+/* All ranks wait for a CPU, and longer than the late one is late. Then no host and no computation is blamed. Other
+ * causes have evidence of their own. */
+static void test_account__too_few_cpus_replace_no_cause_with_evidence(void **state)
+{
+	static const struct {
+		struct rank_figures odd;
+		enum rank_cause cause;
+	} cases[] = {
+		{{.step_s = 0.05}, RANK_CAUSE_CPU},
+		{{.compute_s = 0.05}, RANK_CAUSE_CPU},
+		{{.rows_s = 0.05}, RANK_CAUSE_DATA},
+		{{.save_s = 0.05}, RANK_CAUSE_SAVE},
+		{{.compute_s = 0.05, .tokens = 500}, RANK_CAUSE_ROWS},
+		{{.compute_s = 0.05, .clock_hz = -0.66e9}, RANK_CAUSE_CLOCK},
+		{{.compute_s = 0.05, .clock_hz = -0.66e9, .slowed_share = 0.9}, RANK_CAUSE_THROTTLE},
+		{{.compute_s = 0.05, .link_rate = -40}, RANK_CAUSE_LINK},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct world w = {.base = usual, .odd = cases[i].odd, .who = 1, .exposed_s = 0.005};
+
+		w.base.cpu_wait_s = 0.06;
+		assert_int_equal(account(&w).late.rank, 1);
+		assert_int_equal(account(&w).late.cause, cases[i].cause);
+	}
+}
+
+/* A rank with 32 threads that comes 20 ms late. */
+static void test_account__threads_that_wait_at_the_same_time_count_once(void **state)
+{
+	enum { THREADS = 32 };
+	static const struct {
+		uint64_t each_ns, first_ns; /* waits of the other threads and of the first one */
+		double longest_s;
+		enum rank_cause cause;
+	} cases[] = {
+		{1000000, 1000000, 0.001, RANK_CAUSE_COMPUTE}, /* the sum is 32 ms */
+		{5000000, 6000000, 0.006, RANK_CAUSE_COMPUTE},
+		{1000000, 20000000, 0.02, RANK_CAUSE_CPU},
+		{21000000, 21000000, 0.021, RANK_CAUSE_CPU},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct world w = {.base = {.compute_s = 0.1}, .odd = {.compute_s = 0.02}, .who = 3, .exposed_s = 0.001};
+		uint64_t before[THREADS], now[THREADS];
+
+		for (unsigned t = 0; t < THREADS; t++) {
+			before[t] = 1000 * t;
+			now[t] = before[t] + (t ? cases[i].each_ns : cases[i].first_ns);
+		}
+		w.odd.cpu_wait_s = 1e-9 * (double)cpu_wait_longest_ns(before, now, THREADS);
+		assert_true(fabs(w.odd.cpu_wait_s - cases[i].longest_s) < 1e-12);
+		assert_int_equal(account(&w).late.rank, 3);
+		assert_int_equal(account(&w).late.cause, cases[i].cause);
+		/* all ranks wait as long */
+		w.base.cpu_wait_s = w.odd.cpu_wait_s;
+		w.odd.cpu_wait_s = 0;
+		assert_int_equal(account(&w).late.cause, cases[i].longest_s > 0.02 ? RANK_CAUSE_CPU : RANK_CAUSE_COMPUTE);
+	}
+}
+
 static void test_account__what_is_not_known_is_said(void **state)
 {
 	const struct world w = {
@@ -306,6 +370,8 @@ int main(void)
 		cmocka_unit_test(test_account__ranks_that_are_late_in_turn_name_nobody),
 		cmocka_unit_test(test_account__each_cause_is_named_with_its_evidence),
 		cmocka_unit_test(test_account__time_without_a_cpu_counts_once),
+		cmocka_unit_test(test_account__too_few_cpus_replace_no_cause_with_evidence),
+		cmocka_unit_test(test_account__threads_that_wait_at_the_same_time_count_once),
 		cmocka_unit_test(test_account__what_is_not_known_is_said),
 		cmocka_unit_test(test_account__a_delay_that_nothing_explains_names_nobody),
 		cmocka_unit_test(test_account__a_gpu_that_is_known_later_is_not_a_slower_one),

@@ -209,7 +209,6 @@ static void test_as_many_instances_as_a_gpu_can_have(void **state)
 	bed_stop(&b);
 }
 
-/* Without files of the kernel, NVML's own list counts. */
 /* They are one entity: the name of a run's folder identifies it. */
 static void test_live_runs_of_the_same_name(void **state)
 {
@@ -231,6 +230,7 @@ static void test_live_runs_of_the_same_name(void **state)
 	bed_stop(&b);
 }
 
+/* Without files of the kernel, NVML's own list counts. */
 static void test_gpus_that_only_nvml_lists(void **state)
 {
 	struct bed b;

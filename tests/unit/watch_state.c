@@ -500,9 +500,11 @@ static void test_limits(void **unused)
 static void test_memory_is_bounded(void **unused)
 {
 	struct watch_state s = {0};
+	struct reading_line reading;
 	struct error err = {0};
 	enum status st = STATUS_OK;
 	char text[256], line[8192];
+	size_t size;
 
 	(void)unused;
 	bed_begin(&s);
@@ -519,6 +521,14 @@ static void test_memory_is_bounded(void **unused)
 		st = watch_state_line(&s, line, (size_t)n, &err);
 	}
 	assert_int_equal(st, STATUS_NO_RESOURCE);
+	assert_non_null(strstr(err.text, "8 MB"));
+	/* readings are refused too, also those that need no JSON tree */
+	size = (size_t)snprintf(line, sizeof(line), "{\"t\":2000000000,\"s\":0,\"v\":{\"3\":[%u,1]},\"end\":3}",
+				CATALOGUE_GPU_POWER);
+	assert_true(reading_line_parse(&reading, line, size));
+	assert_false(watch_state_reading(&s, &reading));
+	err = (struct error){0};
+	assert_int_equal(watch_state_line(&s, line, size, &err), STATUS_NO_RESOURCE);
 	assert_non_null(strstr(err.text, "8 MB"));
 	watch_state_release(&s);
 }
@@ -596,6 +606,8 @@ static void test_readings_without_a_tree(void **unused)
 	struct watch_state *both[] = {&plain, &json};
 	char line[512];
 	double first, second;
+	unsigned rates = 0;
+	bool has_rate;
 
 	(void)unused;
 	for (int i = 0; i < 2; i++) {
@@ -606,9 +618,13 @@ static void test_readings_without_a_tree(void **unused)
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		snprintf(line, sizeof(line), lines[i], CATALOGUE_GPU_POWER, CATALOGUE_GPU_TEMPERATURE, CATALOGUE_NVLINK_TX);
 		take_both(&plain, &json, line);
-		assert_int_equal(watch_rate(&first, &plain.entity[5], CATALOGUE_NVLINK_TX),
-				 watch_rate(&second, &json.entity[5], CATALOGUE_NVLINK_TX));
+		has_rate = watch_rate(&first, &plain.entity[5], CATALOGUE_NVLINK_TX);
+		assert_int_equal(has_rate, watch_rate(&second, &json.entity[5], CATALOGUE_NVLINK_TX));
+		if (has_rate)
+			assert_true(first == second);
+		rates += has_rate;
 	}
+	assert_true(rates > 0);
 	for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++)
 		take_both(&plain, &json, empty[i]);
 	watch_state_release(&plain);

@@ -433,14 +433,11 @@ void cpu_share(uint64_t count, uint64_t grain, unsigned thread, unsigned threads
 		*last = count;
 }
 
-uint64_t cpu_pool_wait_ns(const struct cpu_pool *p)
+void cpu_pool_waits(const struct cpu_pool *p, uint64_t *wait_ns)
 {
-	uint64_t sum = 0;
-
 	for (unsigned i = 0; i < p->count; i++) {
 		const pid_t tid = atomic_load(&p->member[i].tid);
 
-		sum += tid ? cpu_wait_ns(tid) : 0;
+		wait_ns[i] = tid ? cpu_wait_ns(tid) : 0;
 	}
-	return sum;
 }

@@ -36,9 +36,9 @@ void cpu_pool_share(struct cpu_pool *p, int64_t count, void (*work)(void *arg, i
  * slowest one at the end of rounds, in ns. If it is less than threads x wall time, other work kept busy
  * threads from their CPUs for the difference. */
 uint64_t cpu_pool_time_ns(const struct cpu_pool *p);
-/* Time in which threads could run and no CPU was free, since they began: the sum over the threads, in ns.
- * 0: the kernel does not tell (/proc/self/task/TID/schedstat). */
-uint64_t cpu_pool_wait_ns(const struct cpu_pool *p);
+/* Writes for each thread the time in ns in which it could run and no CPU was free. The time counts from the
+ * thread's beginning. It is 0 if the kernel does not tell (/proc/self/task/TID/schedstat). */
+void cpu_pool_waits(const struct cpu_pool *p, uint64_t *wait_ns);
 
 /* The items [first, last) of `count` that thread `thread` of `threads` handles, in multiples of `grain`. */
 void cpu_share(uint64_t count, uint64_t grain, unsigned thread, unsigned threads, uint64_t *first,

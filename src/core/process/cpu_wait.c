@@ -26,3 +26,13 @@ uint64_t cpu_wait_ns(pid_t tid)
 	strtoull(text, &end, 10); /* time on a CPU; then the time without one */
 	return strtoull(end, NULL, 10);
 }
+
+uint64_t cpu_wait_longest_ns(const uint64_t *before, const uint64_t *now, unsigned threads)
+{
+	uint64_t longest = 0;
+
+	for (unsigned i = 0; i < threads; i++)
+		if (now[i] > before[i] && now[i] - before[i] > longest)
+			longest = now[i] - before[i];
+	return longest;
+}

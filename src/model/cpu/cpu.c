@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include "core/process/cpu_wait.h"
 #include "model/cpu/real.h"
 
 /* Below this size, waking a second thread takes longer than its half of the work; likewise a thread that
@@ -108,7 +109,12 @@ enum status cpu_backend_create(struct backend *back, const struct cpu_options *o
 		open_blas(cpu);
 	st = options->threads ? cpu_pool_create(&cpu->pool, NULL, options->threads, err)
 			      : cpu_pool_usable(&cpu->pool, err);
+	cpu->wait_ns = st ? NULL : calloc(2 * (size_t)cpu_pool_count(cpu->pool), sizeof(*cpu->wait_ns));
+	if (!st && !cpu->wait_ns)
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				     "no memory for a CPU back end");
 	if (st) {
+		cpu_pool_destroy(&cpu->pool);
 		lib_fact_release(&cpu->blas_fact);
 		free(cpu);
 		return st;
@@ -132,6 +138,7 @@ void cpu_backend_release(struct backend *back)
 	if (!cpu)
 		return;
 	cpu_pool_destroy(&cpu->pool);
+	free(cpu->wait_ns);
 	lib_fact_release(&cpu->blas_fact);
 	for (int i = 0; i < FETCHES; i++)
 		free(cpu->fetch[i].data);
@@ -139,9 +146,18 @@ void cpu_backend_release(struct backend *back)
 	back->device = NULL;
 }
 
-double cpu_backend_wait_s(const struct backend *back)
+void cpu_backend_wait_begin(struct backend *back)
 {
-	return (double)cpu_pool_wait_ns(cpu_of(back)->pool) * 1e-9;
+	cpu_pool_waits(cpu_of(back)->pool, cpu_of(back)->wait_ns);
+}
+
+double cpu_backend_wait_s(struct backend *back)
+{
+	const struct cpu *cpu = cpu_of(back);
+	const unsigned threads = cpu_pool_count(cpu->pool);
+
+	cpu_pool_waits(cpu->pool, cpu->wait_ns + threads);
+	return 1e-9 * (double)cpu_wait_longest_ns(cpu->wait_ns, cpu->wait_ns + threads, threads);
 }
 
 void *cpu_memory(size_t size)

@@ -21,8 +21,10 @@ void cpu_backend_release(struct backend *back);
 void *cpu_memory(size_t size);
 /* To be called before the first GEMM: checks that OpenBLAS can get the address space that it needs. */
 enum status cpu_backend_check_room(const struct backend *back, struct error *err);
-/* Seconds in which its threads could run and no CPU was free, the sum over the threads. */
-double cpu_backend_wait_s(const struct backend *back);
+/* From here on, cpu_backend_wait_s counts. */
+void cpu_backend_wait_begin(struct backend *back);
+/* Seconds in which a thread could run and no CPU was free, of the thread that waited longest. */
+double cpu_backend_wait_s(struct backend *back);
 /* "OpenBLAS 0.3.21 .." or "own". */
 const char *cpu_backend_gemm(const struct backend *back);
 /* *rate is raised to the FLOP/s of the fastest large F32 GEMM, timed in free memory of the arena, which is

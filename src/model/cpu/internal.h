@@ -17,7 +17,8 @@ struct cpu_fetch {
 
 struct cpu {
 	struct cpu_pool *pool;
-	struct blas blas; /* all NULL: assay's own loops */
+	uint64_t *wait_ns; /* [2][threads]: waits for a CPU at cpu_backend_wait_begin, and now */
+	struct blas blas;  /* all NULL: assay's own loops */
 	struct lib_fact blas_fact;
 	char gemm[128];
 	struct cpu_fetch fetch[FETCHES];

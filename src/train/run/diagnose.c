@@ -91,7 +91,7 @@ static void look_at_late(struct findings *out, const struct rank_late *late)
 
 	if (late->rank >= 0 && late->cause == RANK_CAUSE_CPU)
 		ADD(out, FINDING_NO_FREE_CPU,
-		    "the node of rank %d has too few free CPUs: other programs run there, or more ranks than CPUs. The threads "
+		    "the node of rank %d has too few free CPUs: other programs run there, or more ranks than CPUs. A thread "
 		    "of the rank waited %.1f ms of each step for a CPU. It came %.1f ms after the median of the others, "
 		    "which wait for it in %.0f %% of each step. Candidates: %s",
 		    late->rank, 1e3 * late->cpu_wait_s, 1e3 * late->behind_s, 100 * late->waited_share,

@@ -40,7 +40,7 @@ struct train {
 	struct rank_window window;
 	struct rank_account account; /* account of the steps in the window */
 	struct rank_late late;	     /* the last late rank; late.rank -1: none so far */
-	double cpu_wait_s;	     /* time without a CPU of the main thread, until this step */
+	uint64_t cpu_wait_ns;	     /* GPU: time without a CPU of the main thread, until this step */
 	bool stopping;		     /* several ranks: all have agreed to stop */
 	struct train_saving saving;
 	struct data *data;

@@ -168,15 +168,16 @@ static void set_apart_cpu(double *share, double waited)
 		share[within[i]] *= 1 - share[RANK_CAUSE_CPU] / whole;
 }
 
-/* Whether the rank waited for a CPU at least as long as it was late. Then a delay of its computation or its
- * host may be nothing else: the ranks of a busy node get unequal shares of it. */
+/* Whether a thread of the rank waited for a CPU at least as long as the rank was late. Then a delay of its
+ * computation or its host may be nothing else: the ranks of a busy node get unequal shares of it. */
 static bool lacks_cpu(const struct rank_late *late, const struct rank_figures *f)
 {
-	const bool has_evidence = late->cause == RANK_CAUSE_ROWS || late->cause == RANK_CAUSE_CLOCK ||
-				  late->cause == RANK_CAUSE_THROTTLE || late->cause == RANK_CAUSE_LINK;
+	/* every other cause has evidence of its own, such as rows_s or the clock */
+	const bool may_be_cpu = late->cause == RANK_CAUSE_HOST || late->cause == RANK_CAUSE_CPU ||
+				late->cause == RANK_CAUSE_COMPUTE;
 
-	/* the threads' waits are added, and some of them are at the same time */
-	return !has_evidence && fmin(f->cpu_wait_s, f->compute_s) >= late->behind_s;
+	/* a thread that waits for other ranks may lack a CPU, too, which delays nobody */
+	return may_be_cpu && fmin(f->cpu_wait_s, f->compute_s) >= late->behind_s;
 }
 
 /* How much of the delay each candidate explains, with its evidence. */

@@ -19,8 +19,8 @@ struct rank_figures {
 	double compute_s;  /* forward, backward, optimizer, without that */
 	double rows_s;	   /* waiting for rows */
 	double save_s;	   /* waiting for a checkpoint to be written */
-	double cpu_wait_s; /* its computing threads could run and no CPU was free; their sum, within other
-			      parts */
+	double cpu_wait_s; /* a computing thread could run and no CPU was free: of the thread that waited
+			      longest; within other parts; 0 with one rank */
 	double tokens;	   /* of this rank */
 	/* GPU; 0: not known */
 	double clock_hz, slowed_share; /* SM clock; share of the time in which a limit held the clock down */
@@ -70,8 +70,9 @@ struct rank_late {
 	double cpu_wait_s;		/* mean per step, as in struct rank_figures */
 	double behind_s;		/* by which its own work takes longer than the median of the others */
 	double share[RANK_CAUSE_COUNT]; /* share of behind_s that this candidate explains */
-	enum rank_cause cause; /* the largest; CPU: also if the rank waited for one as long as it was late */
-	char evidence[640];    /* every candidate with its figures */
+	enum rank_cause
+		cause; /* the largest; CPU: also if a thread waited for one as long as the rank was late */
+	char evidence[640]; /* every candidate with its figures */
 };
 struct rank_account {
 	unsigned steps; /* in the account; 0: there is none yet, and all else is 0 */

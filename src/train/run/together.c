@@ -320,17 +320,28 @@ static void put_step(const struct train *t, const struct step_figures *f, double
 		values[FIGURES + f->size.first_pack + i] = tree->loss[i];
 }
 
-/* Seconds in which the rank's computing threads could run and no CPU was free. A GPU's work is enqueued by
- * this thread. */
-static double cpu_wait_s(const struct train *t)
-{
-	return t->stepper.back.kind == BACKEND_CPU ? cpu_backend_wait_s(&t->stepper.back)
-						   : (double)cpu_wait_ns(0) * 1e-9;
-}
-
 void run_begin_figures(struct train *t)
 {
-	t->cpu_wait_s = cpu_wait_s(t);
+	if (!t->comm) /* a single rank is never late */
+		return;
+	if (t->stepper.back.kind == BACKEND_CPU)
+		cpu_backend_wait_begin(&t->stepper.back);
+	else
+		t->cpu_wait_ns = cpu_wait_ns(0);
+}
+
+/* Seconds since run_begin_figures in which one of the rank's computing threads could run and no CPU was free.
+ * A GPU's work is enqueued by this thread. */
+static double cpu_wait_s(struct train *t)
+{
+	uint64_t now;
+
+	if (!t->comm)
+		return 0;
+	if (t->stepper.back.kind == BACKEND_CPU)
+		return cpu_backend_wait_s(&t->stepper.back);
+	now = cpu_wait_ns(0);
+	return 1e-9 * (double)cpu_wait_longest_ns(&t->cpu_wait_ns, &now, 1);
 }
 
 void run_keep_figures(struct train *t, const struct step_figures *f)
@@ -342,7 +353,7 @@ void run_keep_figures(struct train *t, const struct step_figures *f)
 				       .compute_s = f->part.forward_s + f->part.backward_s + f->optimiser_s,
 				       .rows_s = f->wait_s,
 				       .save_s = f->save_s,
-				       .cpu_wait_s = cpu_wait_s(t) - t->cpu_wait_s,
+				       .cpu_wait_s = cpu_wait_s(t),
 				       .tokens = (double)f->own_tokens,
 				       .clock_hz = facts.clock_hz,
 				       .slowed_share = facts.slowed_share,

@@ -20,6 +20,8 @@
 #include "journal/journal.h"
 #include "watch/read/out.h"
 #include "watch/read/reader.h"
+#include "watch/read/request_line.h"
+#include "watch/read/tail.h"
 
 enum {
 	RUNS_MAX = 16,
@@ -31,12 +33,6 @@ enum {
 	TIMES_MAX = 4096
 };
 
-/* A file that grows. */
-struct tail {
-	int fd;
-	off_t at;
-	struct text line;
-};
 /* Who writes telemetry of runs. A fast run writes a line per step, of which only the newest is needed. */
 enum { TRAIN, SERVE, SOURCES };
 static const char *const source_name[SOURCES] = {"train", "serve"};
@@ -194,8 +190,10 @@ static void take_line(struct run *run, const char *line, size_t size)
 	json_decref(body);
 }
 
-static void take_journal(struct run *run, const char *line, size_t size)
+static void take_journal(void *arg, const char *line, size_t size)
 {
+	struct run *run = arg;
+
 	if (!keep_telemetry(run, line, size))
 		take_line(run, line, size);
 }
@@ -211,79 +209,12 @@ static void take_newest(struct run *run)
 	}
 }
 
-/* A busy server logs hundreds of requests a second, perhaps with their texts, so a line is searched, not
- * parsed. Within a text of JSON a backslash precedes each quotation mark, so these bytes are the name of a
- * member. */
-static void take_request(struct run *run, const char *line, size_t size)
+static void take_request(void *arg, const char *line, size_t size)
 {
-	static const char name[] = "\"first_token_s\":";
-	const char *at = memmem(line, size, name, sizeof(name) - 1);
-	char number[32];
-	size_t left, n = 0;
-	double value;
+	struct run *run = arg;
 
-	if (!at || run->times == TIMES_MAX)
-		return;
-	at += sizeof(name) - 1;
-	left = size - (size_t)(at - line);
-	while (n < left && n < sizeof(number) - 1 && at[n] && strchr("0123456789.+-eE", at[n]))
-		n++;
-	memcpy(number, at, n);
-	number[n] = '\0';
-	value = strtod(number, NULL);
-	if (n && n < left && isfinite(value))
-		run->time[run->times++] = value;
-}
-
-static void tail_open(struct tail *t, const char *dir, const char *name, off_t back)
-{
-	char path[PATH_MAX + 32];
-	struct stat info;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	t->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (t->fd >= 0 && (fstat(t->fd, &info) || !S_ISREG(info.st_mode))) {
-		close(t->fd);
-		t->fd = -1;
-	}
-	if (t->fd >= 0)
-		t->at = info.st_size > back ? info.st_size - back : 0;
-}
-
-static void tail_close(struct tail *t)
-{
-	if (t->fd >= 0)
-		close(t->fd);
-	text_release(&t->line);
-	t->fd = -1;
-}
-
-/* Hands over the complete lines that are new. The first one may be torn: it does not parse. */
-static void tail_read(struct tail *t, struct run *run, void (*take)(struct run *, const char *, size_t))
-{
-	char block[1 << 16];
-	ssize_t n;
-
-	while (t->fd >= 0 && (n = pread(t->fd, block, sizeof(block), t->at)) > 0) {
-		char *at = block, *end;
-
-		t->at += n;
-		while ((end = memchr(at, '\n', (size_t)(block + n - at)))) {
-			size_t size = (size_t)(end - at);
-
-			if (t->line.size) { /* it began in the block before */
-				text_add_bytes(&t->line, at, size);
-				take(run, text_str(&t->line), t->line.size);
-				text_release(&t->line);
-			} else if (size) {
-				take(run, at, size);
-			}
-			at = end + 1;
-		}
-		text_add_bytes(&t->line, at, (size_t)(block + n - at));
-		if (t->line.size > JOURNAL_LINE_MAX)
-			text_release(&t->line);
-	}
+	if (run->times < TIMES_MAX && request_first_token(&run->time[run->times], line, size))
+		run->times++;
 }
 
 /* Reads kind and model from the first lines of the run's journal. */
@@ -424,9 +355,9 @@ static void set_run(struct runs *r, struct run *run, bool slow)
 	enum catalogue first = catalogue_first(METRIC_SCOPE_RUN);
 	unsigned rows = catalogue_scope_rows(METRIC_SCOPE_RUN);
 
-	tail_read(&run->journal, run, take_journal);
+	tail_read(&run->journal, take_journal, run);
 	take_newest(run);
-	tail_read(&run->requests, run, take_request);
+	tail_read(&run->requests, take_request, run);
 	if (slow && run->times) {
 		set_figure(run, CATALOGUE_RUN_TTFT, stats_median(run->time, run->times));
 		run->times = 0;
