@@ -28,7 +28,7 @@ ok "both run at the same rate" sh -c 'a=$(grep -o "\"achieved_rate\": [0-9.]*" o
 ok "the table compares each pair" sh -c '[ "$(grep -c "^== own-auto" out/table.txt)" = 4 ]'
 ok "with the ratio of each percentile, its interval and the number of requests" sh -c '[ "$(grep -cE "^(TTFT|ITL|E2E) +P(50|90|95|99) +[0-9.]+ +[0-9.]+ +[0-9.]+  [0-9.]+ to [0-9.]+$" out/table.txt)" = 24 ] &&
 	[ "$(grep -cE "^requests: [1-9][0-9]*, due in 1 s" out/table.txt)" = 2 ]'
-ok "of all that were due" sh -c '[ "$(grep -cE "^(base|other): ([1-9][0-9]*) of \2 requests answered" out/table.txt)" = 4 ]'
+ok "and with how many of those that were due" sh -c '[ "$(grep -cE "^(base|other): [1-9][0-9]* of [1-9][0-9]* requests answered$" out/table.txt)" = 4 ]'
 cp -r out/own-auto-50 lost && sed -i 's/"status":200/"status":500/' lost/requests.jsonl && sed -i '1s/"status":500/"status":200/' lost/requests.jsonl
 ok "a run that lost requests is told" sh -c '! "$0" out/peer-auto-50 lost > said 2>&1 && grep -q "other did not answer [1-9]" said || grep -q "no request was due" said' "$root/tools/latency-ratio"
 for run in peer own; do

@@ -5,9 +5,10 @@
 
 #include "fake_gpu.h"
 #include "kernel/paged/tiles.h"
+#include "model/gpu/paged/tiles.h"
 #include "model/gpu/internal.h"
 
-enum { SEQUENCES_MOST = 4, PAGES_MOST = 40, PAGES = 64, PAGE = 16, HEADS = 4, KV_HEADS = 2, DIM = 64, ROWS_MOST = 700 };
+enum { SEQUENCES_MOST = 4, PAGES_MOST = 40, PAGES = 64, PAGE = 16, HEADS = 4, KV_HEADS = 2, DIM = 64, ROWS_MOST = 900 };
 
 struct paged_bed {
 	struct alone alone;
@@ -139,12 +140,13 @@ static void clear_step(struct paged_bed *b)
 	b->rows.sequences = b->rows.rows = b->rows.outputs = b->rows.keys_most = 0;
 }
 
-/* Two parts: the copy has room for 32 blocks of 64 positions, and each prompt needs ten. */
+/* Two parts: the copy has room for 15 blocks of 64 positions, and each prompt needs ten. The last sequence has too few rows for tiles. */
 static void add_prompts(struct paged_bed *b)
 {
-	add_sequence(b, 600, 300);
-	add_sequence(b, 640, 100);
-	add_sequence(b, 640, 130);
+	assert_int_equal(paged_tiles_rows_least(DIM), 384);
+	b->room.copy.rows = 15 * PAGED_TILES_KEYS(DIM);
+	add_sequence(b, 600, 384);
+	add_sequence(b, 640, 400);
 	add_sequence(b, 633, 64);
 }
 
@@ -166,8 +168,8 @@ static void rows_attend_to_their_pages(void **state)
 		expect_step(&b);
 	}
 	clear_step(&b);
-	assert_int_equal(b.room.copy.rows, 32 * PAGED_TILES_KEYS(DIM));
-	add_sequence(&b, 600, 560); /* a large step has tiles */
+	assert_int_equal(b.room.copy.rows, 39 * PAGED_TILES_KEYS(DIM));
+	add_sequence(&b, 600, 560); /* it has tiles */
 	add_sequence(&b, 33, 1);
 	add_sequence(&b, 20, 20);
 	expect_step(&b);
@@ -228,7 +230,7 @@ static void prompts_read_a_copy_of_an_e4m3_cache(void **state)
 	add_sequence(&b, 70, 66);
 	expect_step(&b);
 	clear_step(&b);
-	add_sequence(&b, 600, 512); /* the copy holds what another step has left */
+	add_sequence(&b, 600, 384); /* the copy holds what another step has left */
 	add_sequence(&b, 5, 1);
 	expect_step(&b);
 	close_bed(&b);
