@@ -223,7 +223,7 @@ static void the_plan_has_the_copy_of_pages(void **state)
 		with = without;
 		with.most.copies = true;
 		small = with;
-		small.most.rows = 512; /* no step has tiles */
+		small.most.rows = 383; /* no step has tiles */
 		fakes_take();
 		open_alone(&real, 96 << 20, false);
 		assert_int_equal(planned_of(&with), workspace_of(&real.back, &with));
