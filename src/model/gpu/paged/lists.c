@@ -150,7 +150,8 @@ static bool has_tiles(const struct backend *back, const struct paged_room *room,
 	const int32_t least = paged_tiles_rows_least((uint32_t)room->head_dim);
 	bool found = false;
 
-	if (!room->limits.copies || !room->copy.rows || !gpu_backend_copies_pages(back) || gpu_of(back)->options.deterministic)
+	if (!room->limits.copies || !room->copy.rows || !gpu_backend_copies_pages(back) ||
+	    gpu_of(back)->options.deterministic)
 		return false;
 	for (int64_t s = 0; s < r->sequences && !found; s++)
 		found = r->begin[s + 1] - r->begin[s] >= least;
