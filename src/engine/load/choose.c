@@ -24,13 +24,17 @@ enum { DECODE_ROWS = 64, TIMES = 7 }; /* of the step that a deterministic cost i
 enum { SINGLE_KEYS = 512, WINDOWS = 3, STEPS = 4 }; /* of the steps with one row that are compared */
 enum { PREFILL_LEAST = 512 };			    /* steps with fewer rows have rows of as many sequences */
 
-/* A step of padding rows that write to page 0. With several adapters, all rows use the first one, or none. */
-static enum status run(struct loaded *l, const int32_t *zeros, int64_t rows, bool adapted, struct error *err)
+/* A step of padding rows that write to page 0. With several adapters, all rows use the first one, or none. A
+ * single row may have several pages, all of which are page 0. It is at the first position of the last one,
+ * because the others may be beyond the context. */
+static enum status run(struct loaded *l, const int32_t *zeros, int64_t rows, int64_t pages, bool adapted,
+		       struct error *err)
 {
-	const int32_t begin[2] = {0, 1}, keys = 1;
+	const int32_t begin[2] = {0, 1}, keys = (int32_t)((pages - 1) * l->most.page_tokens + 1);
+	const int32_t last = keys - 1;
 	const struct paged_rows step = {
 		.token = zeros,
-		.position = zeros,
+		.position = rows == 1 ? &last : zeros,
 		.slot = zeros,
 		.begin = begin,
 		.keys = &keys,
@@ -41,8 +45,8 @@ static enum status run(struct loaded *l, const int32_t *zeros, int64_t rows, boo
 		.rows = rows,
 		.sequences = 1,
 		.outputs = rows <= l->most.outputs ? rows : 0,
-		.page_ld = 1,
-		.keys_most = 1,
+		.page_ld = pages,
+		.keys_most = keys,
 		.page_tokens = l->most.page_tokens,
 	};
 
@@ -56,43 +60,24 @@ static enum status choose(struct loaded *l, const int32_t *zeros, int64_t rows, 
 	enum status st = gpu_backend_watch(&l->back, true, err), ended;
 
 	if (!st)
-		st = run(l, zeros, rows, false, err);
+		st = run(l, zeros, rows, 1, false, err);
 	if (!st && l->model->owners > 1)
-		st = run(l, zeros, rows, true, err);
+		st = run(l, zeros, rows, 1, true, err);
 	if (!st)
 		st = gpu_backend_choose(&l->back, left_s, err);
 	ended = gpu_backend_watch(&l->back, false, st ? &ignored : err);
 	return st ? st : ended;
 }
 
-/* A step with one row behind about SINGLE_KEYS keys, if a sequence can have so many. All of its pages are
- * page 0. It is at the first position of the last page, because the others may be beyond the context. */
+/* A step with one row behind about SINGLE_KEYS keys, if a sequence can have so many. */
 static enum status run_single(struct loaded *l, const int32_t *zeros, struct error *err)
 {
 	const struct paged_limits *most = &l->most;
 	const int64_t known =
 		most->pages < most->rows ? most->pages : most->rows; /* `zeros` has `rows` numbers */
 	const int64_t wanted = (SINGLE_KEYS + most->page_tokens - 1) / most->page_tokens;
-	const int64_t pages = wanted < known ? wanted : known;
-	const int32_t begin[2] = {0, 1}, keys = (int32_t)((pages - 1) * most->page_tokens + 1);
-	const int32_t position = keys - 1;
-	const struct paged_rows step = {
-		.token = zeros,
-		.position = &position,
-		.slot = zeros,
-		.begin = begin,
-		.keys = &keys,
-		.page = zeros,
-		.output = zeros,
-		.rows = 1,
-		.sequences = 1,
-		.outputs = 1,
-		.page_ld = pages,
-		.keys_most = keys,
-		.page_tokens = most->page_tokens,
-	};
 
-	return paged_step_forward(l->step, &step, err);
+	return run(l, zeros, 1, wanted < known ? wanted : known, false, err);
 }
 
 struct window_events {
@@ -202,7 +187,7 @@ static enum status time_steps(struct loaded *l, const int32_t *zeros, int64_t ro
 	for (int i = -1; !st && i < TIMES; i++) {
 		const double begin = now_s();
 
-		st = run(l, zeros, rows, false, err);
+		st = run(l, zeros, rows, 1, false, err);
 		if (!st)
 			st = gpu_stream_wait(gpu_backend_stream(&l->back), err);
 		if (i >= 0)
