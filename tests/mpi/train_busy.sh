@@ -1,6 +1,6 @@
 #!/bin/bash
-# Two CPU ranks, of which one's main thread shares its CPU with another program. If that rank is late, the finding is about the CPUs of its node, and
-# no rank is a straggler. On a busy machine the other rank may be as late, and then nothing is found.
+# Two CPU ranks, of which one's main thread shares its CPU with another program. If a rank is late, the finding is about the CPUs of its node, and
+# no rank is a straggler. On a busy machine the other rank may be as late, and then nothing is found; or later, and then the finding names it.
 # usage: train_busy.sh ASSAY MODULE FAKE
 . "$(dirname "$0")/training.sh"
 mapfile -t cpus < <(taskset -pc $$ 2> /dev/null | sed 's/.*: //' | tr ',' '\n' | awk -F - '{ for (i = $1; i <= ($2 == "" ? $1 : $2); i++) print i }')
@@ -35,7 +35,7 @@ ok "ranks train on busy CPUs" eval '{ [ $code = 0 ] || [ $code = 2 ]; } && grep 
 ok "no rank is a straggler" eval '! grep "\"finding\":\"straggler\"" out'
 if grep '"finding":"no_free_cpu"' out > words; then
 	echo "# $(grep -o 'no free CPU [^;]*' words)"
-	ok "the CPUs of its node are the cause" grep -q 'the node of rank 1 has too few free CPUs: .*no free CPU [0-9]* % (' words
+	ok "the CPUs of its node are the cause" grep -q 'the node of rank [01] has too few free CPUs: .*no free CPU [0-9]* % (' words
 	ok ".. with the setting to change" grep -q '"knob":"[^"]*stop other programs' words
 else
 	echo "# no rank was late in $(grep -c '"type":"step"' out) steps"
