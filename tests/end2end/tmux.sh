@@ -5,10 +5,16 @@ export LC_ALL
 unset TMUX NO_COLOR COLORTERM
 terminals=0 # each has a server of its own: one that ends may still hold its socket
 term() { tmux -S "$tmp/tmux.$terminals" -f /dev/null "$@"; }
-trap 'term kill-server 2> /dev/null; rm -rf "$tmp"' EXIT
+# What still runs in it is killed first: under ASan, a program that a hangup ends looks for leaks, and may wait without end for a thread that the next
+# hangup has ended.
+close_terminal() {
+	shell=$(term display-message -p '#{pane_pid}' 2> /dev/null) && [ -n "$shell" ] && pkill -KILL -s "$shell"
+	term kill-server 2> /dev/null
+}
+trap 'close_terminal; rm -rf "$tmp"' EXIT
 # terminal COLUMNS ROWS: a new terminal with a shell, in place of the one before
 terminal() {
-	term kill-server 2> /dev/null
+	close_terminal
 	terminals=$((terminals + 1))
 	term new-session -d -x "$1" -y "$2" "PS1='ready> ' ENV= exec sh -i" && until_shown 'ready>' && return
 	echo "Bail out! tmux does not start a terminal"
