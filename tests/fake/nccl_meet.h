@@ -56,7 +56,7 @@ void fake_meeting_tell(struct fake_meeting *m);
 bool fake_meeting_join(struct fake_group *g, unsigned rank, int device);
 /* Lock held. Until all have come; false: aborted, or somebody will not. */
 bool fake_meeting_await_all(struct fake_meeting *m);
-/* Lock not held. Until all have come to this turn; the last one does `work` for all. False: as above. What the turn
- * left in the meeting stays until this rank comes to the next one. */
+/* Lock not held. Until all have come to this turn; the last one does `work` for all. False: as above. The turn's results
+ * stay in the meeting until this rank comes to the next turn. */
 bool fake_meeting_turn(struct fake_group *g, void (*work)(struct fake_group *g));
 #endif
