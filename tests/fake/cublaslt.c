@@ -505,8 +505,8 @@ static double scale_at(const float *scale, uint32_t mode, int64_t i)
 	return scale && !is_blocks(mode) ? (double)scale[mode ? i : 0] : 1;
 }
 
-/* A line of an operand times its scales in blocks. The scales of all lines for the same 128 elements are adjacent. Of
- * 128 x 128, those of a line of blocks are adjacent, a multiple of four. */
+/* A line of an operand times its scales in blocks. The scales of all lines for the same 128 elements are adjacent.
+ * Where blocks are 128 x 128, the scales of a line of blocks are adjacent, a multiple of four. */
 static void scale_line(double *numbers, const float *scale, uint32_t mode, int64_t i, int64_t lines, int64_t depth,
 		       int64_t k_step)
 {

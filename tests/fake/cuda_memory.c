@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fake driver's memory: the host's, counted. It is full of one byte, so that who reads what nobody wrote is seen. */
+/* The fake driver's memory: the host's, counted. It is full of one byte, which shows up where a program reads
+ * memory that nobody wrote. */
 #include "cuda_fake.h"
 #include <pthread.h>
 #include <sys/mman.h>
