@@ -26,7 +26,7 @@ struct fake_slot { /* a rank's, written by it alone */
 
 struct fake_meeting {
 	pthread_mutex_t lock;
-	_Atomic uint32_t changes; /* who waits sleeps until this moves */
+	_Atomic uint32_t changes; /* waiting ranks sleep until this moves */
 	unsigned ranks, joined, arrived;
 	_Atomic uint64_t turn;
 	_Atomic bool aborted;

@@ -112,7 +112,7 @@ static void delta(const char *entry, struct ref_grid grid, const void *args)
 	}
 }
 
-/* What one query row of one head adds to its own dq, or to dk and dv of the keys it sees (of the document, in
+/* One query row of one head adds to its own dq, or to dk and dv of the keys it sees (of the document, in
  * double). */
 static void backward_row(const struct train_attention_args *a, struct head_rows *r, int64_t t, int64_t head,
 			 bool of_q, double *restrict dq, double *restrict dk, double *restrict dv)
