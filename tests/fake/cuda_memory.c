@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fake driver's memory: the host's, counted. */
+/* The fake driver's memory: the host's, counted. It is full of one byte, which shows up where a program reads
+ * memory that nobody wrote. */
 #include "cuda_fake.h"
 #include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Large memory is the same pages of a file over and over, each copied at the first write. Most of it is never touched.
+ * Under ASan all memory comes from malloc, which finds what is written beside it. */
+#ifdef __SANITIZE_ADDRESS__
+enum { FILLING = 0xcd, PAGES = 1 << 20, LARGE = INT32_MAX };
+#else
+enum { FILLING = 0xcd, PAGES = 1 << 20, LARGE = PAGES };
+#endif
 
 struct allocation {
 	struct allocation *next;
 	int device; /* -1: the host's */
 	uint64_t bytes;
 	unsigned char *data;
+	size_t mapped; /* bytes; 0: malloc's */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -40,6 +52,56 @@ void fake_occupy(int device, int64_t bytes)
 	pthread_mutex_unlock(&lock);
 }
 
+static int file_of_filling(void)
+{
+	static int fd = -1;
+
+	pthread_mutex_lock(&lock);
+	if (fd < 0) {
+		unsigned char *page;
+
+		fd = memfd_create("filling", MFD_CLOEXEC);
+		page = fd < 0 || ftruncate(fd, PAGES) ? MAP_FAILED : mmap(NULL, PAGES, PROT_WRITE, MAP_SHARED, fd, 0);
+		if (page == MAP_FAILED)
+			abort();
+		memset(page, FILLING, PAGES);
+		munmap(page, PAGES);
+	}
+	pthread_mutex_unlock(&lock);
+	return fd;
+}
+
+static bool map(struct allocation *a, size_t bytes)
+{
+	const int fd = file_of_filling();
+
+	a->mapped = (bytes + PAGES - 1) / PAGES * PAGES;
+	a->data = mmap(NULL, a->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (a->data == MAP_FAILED)
+		return false;
+	for (size_t at = 0; at < a->mapped; at += PAGES)
+		if (mmap(a->data + at, PAGES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
+			abort();
+	return true;
+}
+
+static bool fill(struct allocation *a, size_t bytes)
+{
+	a->data = aligned_alloc(512, (bytes + 511) / 512 * 512);
+	if (a->data)
+		memset(a->data, FILLING, bytes);
+	return a->data;
+}
+
+static void release(struct allocation *a)
+{
+	if (a->mapped)
+		munmap(a->data, a->mapped);
+	else
+		free(a->data);
+	free(a);
+}
+
 /* Host memory (device -1) is not counted. */
 static void *take(size_t bytes, int device)
 {
@@ -47,12 +109,10 @@ static void *take(size_t bytes, int device)
 
 	if (!a)
 		return NULL;
-	a->data = aligned_alloc(512, (bytes + 511) / 512 * 512);
-	if (!a->data) {
+	if (!(bytes >= LARGE ? map(a, bytes) : fill(a, bytes))) {
 		free(a);
 		return NULL;
 	}
-	memset(a->data, 0xcd, bytes);
 	a->bytes = device >= 0 ? bytes : 0;
 	a->device = device;
 	pthread_mutex_lock(&lock);
@@ -88,8 +148,7 @@ static CUresult drop(const void *data)
 
 	if (!a)
 		return CUDA_ERROR_INVALID_VALUE;
-	free(a->data);
-	free(a);
+	release(a);
 	return CUDA_SUCCESS;
 }
 

@@ -79,6 +79,11 @@ static void store(cudnnDataType_t type, void *to, uint64_t at, float value)
 	}
 }
 
+static bool is_narrow(cudnnDataType_t type)
+{
+	return type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16 || type == CUDNN_DATA_FP8_E4M3;
+}
+
 /* Virtual tensors of few bits are rounded as stored ones are. */
 static float rounded(cudnnDataType_t type, float value)
 {
@@ -87,9 +92,7 @@ static float rounded(cudnnDataType_t type, float value)
 		float wide; /* load and store take any type, so there is room for the widest */
 	} room = {0};
 
-	if (type != CUDNN_DATA_HALF && type != CUDNN_DATA_BFLOAT16 && type != CUDNN_DATA_FP8_E4M3)
-		return value;
-	if (!isfinite(value))
+	if (!is_narrow(type) || !isfinite(value))
 		return value;
 	store(type, &room, 0, value);
 	return (float)load(type, &room, 0);
@@ -182,7 +185,7 @@ static void written(struct run *r, struct value *v)
 	const int64_t size = size_of(v->dim);
 	void *to;
 
-	for (int64_t i = 0; i < size; i++)
+	for (int64_t i = 0; i < size && is_narrow(v->type); i++)
 		v->x[i] = rounded(v->type, v->x[i]);
 	if (fake_is_virtual(v->tensor))
 		return;
@@ -298,17 +301,30 @@ static float apply(const struct pointwise *p, float x, float b, float t)
 	}
 }
 
-static void apply_one(struct run *r, struct value *y, int64_t where, int64_t b, int64_t h, int64_t i,
-		      int64_t j, void *arg)
-{
-	const struct pointwise *p = arg;
+/* A row of an operand, which one element may stand for; none is zeros. */
+struct row {
+	const float *x;
+	int64_t step;
+};
 
-	(void)r;
-	if (p->mode == CUDNN_POINTWISE_GEN_INDEX)
-		y->x[where] = (float)(p->axis == 2 ? i : j);
-	else
-		y->x[where] = apply(p, at(p->x, b, h, i, j), p->b ? at(p->b, b, h, i, j) : 0.0F,
-				    p->t ? at(p->t, b, h, i, j) : 0.0F);
+static struct row row_of(const struct value *v, int64_t b, int64_t h, int64_t i)
+{
+	static const float zero;
+
+	return v ? (struct row){spot(v, b, h, i, 0), v->dim[3] == 1 ? 0 : 1} : (struct row){&zero, 0};
+}
+
+static void apply_to_row(const struct pointwise *p, struct value *y, int64_t b, int64_t h, int64_t i)
+{
+	const struct row rx = row_of(p->x, b, h, i), rb = row_of(p->b, b, h, i), rt = row_of(p->t, b, h, i);
+	float *out = &y->x[((b * y->dim[1] + h) * y->dim[2] + i) * y->dim[3]];
+
+	for (int64_t j = 0; j < y->dim[3]; j++) {
+		if (p->mode == CUDNN_POINTWISE_GEN_INDEX)
+			out[j] = (float)(p->axis == 2 ? i : j);
+		else
+			out[j] = apply(p, rx.x[j * rx.step], rb.x[j * rb.step], rt.x[j * rt.step]);
+	}
 }
 
 static void run_pointwise(struct run *r, const struct descriptor *op)
@@ -323,7 +339,10 @@ static void run_pointwise(struct run *r, const struct descriptor *op)
 	};
 	struct value *y = add(r, fake_part(op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
 
-	each(r, y, apply_one, &p);
+	for (int64_t b = 0; b < y->dim[0]; b++)
+		for (int64_t h = 0; h < y->dim[1]; h++)
+			for (int64_t i = 0; i < y->dim[2]; i++)
+				apply_to_row(&p, y, b, h, i);
 	written(r, y);
 }
 

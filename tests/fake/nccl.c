@@ -254,22 +254,18 @@ ncclResult_t ncclCommSplit(ncclComm_t c, int color, int key, ncclComm_t *out, nc
 	struct fake_meeting *m = c->group->meeting;
 	ncclUniqueId id = {{0}};
 	unsigned ranks = 0, rank = 0;
-	bool well;
 
 	(void)config;
 	REFUSED(ncclCommSplit);
 	*out = NULL;
-	fake_meeting_lock(m);
 	m->slot[c->rank].color = color;
 	m->slot[c->rank].key = key;
-	well = fake_meeting_turn(c->group, NULL);
-	if (well && color >= 0) {
-		id = fake_group_split_id(c->group, color);
-		rank = split_rank(m, c->rank, &ranks);
-	}
-	fake_meeting_unlock(m);
-	if (!well)
+	if (!fake_meeting_turn(c->group, NULL))
 		return ncclRemoteError;
-	return color < 0 ? ncclSuccess : ncclCommInitRankConfig(out, (int)ranks, id, (int)rank, NULL);
+	if (color < 0)
+		return ncclSuccess;
+	id = fake_group_split_id(c->group, color);
+	rank = split_rank(m, c->rank, &ranks);
+	return ncclCommInitRankConfig(out, (int)ranks, id, (int)rank, NULL);
 }
 #endif

@@ -81,8 +81,6 @@ static void run(int device, const void *args)
 	struct fake_meeting *m = c->group->meeting;
 	struct fake_slot *own = &m->slot[c->rank];
 	uint64_t from = 1;
-	double end_ns;
-	bool well, moved;
 
 	if (fake_nccl_rank("hang", c->rank, &(uint64_t){0}, &from) && c->count++ + 1 >= from)
 		for (;;)
@@ -94,20 +92,15 @@ static void run(int device, const void *args)
 	fake_room_bring(c->group, c->rank, l->call);
 	own->repeats = repeats(c, l->call);
 	own->now_ns = DRIVER(fake_now)(device);
-	fake_meeting_lock(m);
-	well = fake_meeting_turn(c->group, work);
-	moved = m->moved;
-	end_ns = m->end_ns;
-	fake_meeting_unlock(m);
-	if (!well) {
+	if (!fake_meeting_turn(c->group, work)) {
 		DRIVER(fake_stick)(device, true);
 		return;
 	}
-	if (moved) {
+	if (m->moved) {
 		fake_room_take(c->group, c->rank, l->call);
 		c->trace = trace_of(l->call);
 	}
-	DRIVER(fake_wait_until)(device, end_ns);
+	DRIVER(fake_wait_until)(device, m->end_ns);
 }
 
 static void tell(const struct ncclComm *c, const struct fake_call *call, const struct fake_choice *choice)

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, LIMIT_S = 60, HANGING_S = 1, LOOK_MS = 50 };
+enum { PAGE = 4096, LIMIT_S = 60, HANGING_S = 1, LOOK_MS = 50, YIELDS = 4 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
 static struct fake_group *groups;
@@ -160,10 +161,15 @@ void fake_meeting_unlock(struct fake_meeting *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
+static void wake(struct fake_meeting *m)
+{
+	syscall(SYS_futex, &m->changes, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
 void fake_meeting_tell(struct fake_meeting *m)
 {
 	m->changes++;
-	syscall(SYS_futex, &m->changes, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	wake(m);
 }
 
 static double seconds(void)
@@ -189,18 +195,19 @@ static double limit_s(void)
 	return fake_nccl_staged("hang") ? HANGING_S : fake_nccl_number("limit", LIMIT_S);
 }
 
-/* Lock held. False: it has lasted too long. The limit and the other ranks are looked at only if nothing has
+/* Lock not held. False: it has lasted too long. The limit and the other ranks are looked at only if nothing has
  * changed for a while. */
-static bool wait_for_change(struct fake_meeting *m, double since)
+static bool sleep_until_change(struct fake_meeting *m, uint32_t seen, double since)
 {
-	uint32_t seen = m->changes;
 	struct timespec look = {.tv_nsec = LOOK_MS * 1000000};
-	bool changed;
+	bool goes_on = !syscall(SYS_futex, &m->changes, FUTEX_WAIT, seen, &look, NULL, 0) || errno == EAGAIN;
 
-	fake_meeting_unlock(m);
-	changed = !syscall(SYS_futex, &m->changes, FUTEX_WAIT, seen, &look, NULL, 0) || errno == EAGAIN;
-	fake_meeting_lock(m);
-	return changed || (seconds() - since <= limit_s() && !somebody_died(m));
+	if (!goes_on) {
+		fake_meeting_lock(m);
+		goes_on = seconds() - since <= limit_s() && !somebody_died(m);
+		fake_meeting_unlock(m);
+	}
+	return goes_on;
 }
 
 bool fake_meeting_join(struct fake_group *g, unsigned rank, int device)
@@ -231,27 +238,56 @@ bool fake_meeting_join(struct fake_group *g, unsigned rank, int device)
 bool fake_meeting_await_all(struct fake_meeting *m)
 {
 	double since = seconds();
+	bool goes_on = true;
 
-	while (m->joined < m->ranks && !m->aborted)
-		if (!wait_for_change(m, since))
-			return false;
-	return !m->aborted;
+	while (m->joined < m->ranks && !m->aborted && goes_on) {
+		uint32_t seen = m->changes;
+
+		fake_meeting_unlock(m);
+		goes_on = sleep_until_change(m, seen, since);
+		fake_meeting_lock(m);
+	}
+	return goes_on && !m->aborted;
+}
+
+/* Who waits does not take the lock again: all wake at once, and would sleep once more for it. Most ranks come within
+ * microseconds of each other, so each offers its processor to the others a few times before it sleeps. */
+static bool await_turn_after(struct fake_meeting *m, uint64_t turn)
+{
+	double since = seconds();
+	bool goes_on = true;
+
+	for (int i = 0; i < YIELDS && m->turn == turn && !m->aborted; i++)
+		sched_yield();
+	while (goes_on) {
+		uint32_t seen = m->changes;
+
+		if (m->turn != turn || m->aborted)
+			break;
+		goes_on = sleep_until_change(m, seen, since);
+	}
+	return m->turn != turn;
 }
 
 bool fake_meeting_turn(struct fake_group *g, void (*work)(struct fake_group *g))
 {
 	struct fake_meeting *m = g->meeting;
-	uint64_t turn = m->turn;
-	double since = seconds();
+	uint64_t turn;
+	bool last;
 
-	if (++m->arrived == m->ranks) {
+	fake_meeting_lock(m);
+	turn = m->turn;
+	last = ++m->arrived == m->ranks;
+	if (last) {
 		if (work)
 			work(g);
 		m->arrived = 0;
 		m->turn++;
-		fake_meeting_tell(m);
+		m->changes++;
 	}
-	while (m->turn == turn && !m->aborted && wait_for_change(m, since))
-		;
-	return m->turn != turn;
+	fake_meeting_unlock(m);
+	if (!last)
+		return await_turn_after(m, turn);
+	wake(m);
+	return true;
 }

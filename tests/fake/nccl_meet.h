@@ -26,10 +26,10 @@ struct fake_slot { /* a rank's, written by it alone */
 
 struct fake_meeting {
 	pthread_mutex_t lock;
-	_Atomic uint32_t changes; /* who waits sleeps until this moves */
+	_Atomic uint32_t changes; /* waiting ranks sleep until this moves */
 	unsigned ranks, joined, arrived;
-	uint64_t turn;
-	bool aborted;
+	_Atomic uint64_t turn;
+	_Atomic bool aborted;
 	bool moved;    /* data, in the last turn */
 	double end_ns; /* when the last turn's work is done on all devices */
 	struct fake_slot slot[FAKE_RANKS];
@@ -56,6 +56,7 @@ void fake_meeting_tell(struct fake_meeting *m);
 bool fake_meeting_join(struct fake_group *g, unsigned rank, int device);
 /* Lock held. Until all have come; false: aborted, or somebody will not. */
 bool fake_meeting_await_all(struct fake_meeting *m);
-/* Lock held. Until all have come to this turn; the last one does `work` for all. False: as above. */
+/* Lock not held. Until all have come to this turn; the last one does `work` for all. False: as above. The turn's results
+ * stay in the meeting until this rank comes to the next turn. */
 bool fake_meeting_turn(struct fake_group *g, void (*work)(struct fake_group *g));
 #endif

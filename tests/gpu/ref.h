@@ -44,5 +44,7 @@ double ref_operand_get(uint32_t type, const void *in, uint64_t i);
 /* out[i * out_step] = element first + i * step of `in`, i below count. */
 void ref_operand_get_line(uint32_t type, const void *in, uint64_t first, uint64_t step, uint64_t count, double *out,
 			  uint64_t out_step);
+/* Element first + i of `out` = v[i], i below count. */
+void ref_operand_put_line(uint32_t type, void *out, uint64_t first, uint64_t count, const double *v);
 uint64_t ref_hbm_pattern(uint32_t pattern, uint64_t address, uint64_t seed);
 #endif

@@ -68,7 +68,7 @@ static double decode(unsigned type, uint32_t bits)
 	return bits >> (8 * bytes - 1) ? -value : value;
 }
 
-void ref_operand_put(uint32_t type, void *out, uint64_t i, double v)
+static inline void put(uint32_t type, void *out, uint64_t i, double v)
 {
 	uint32_t bits;
 
@@ -84,6 +84,33 @@ void ref_operand_put(uint32_t type, void *out, uint64_t i, double v)
 		bits = isnan(v) ? 0x7fff : encode(&narrows[type], element_bytes[type], v);
 		memcpy((char *)out + i * element_bytes[type], &bits, element_bytes[type]);
 	}
+}
+
+void ref_operand_put(uint32_t type, void *out, uint64_t i, double v)
+{
+	put(type, out, i, v);
+}
+
+/* BF16 without what depends on the format: most products are written in it. */
+static void put_bf16_line(uint16_t *out, uint64_t count, const double *v)
+{
+	uint32_t code;
+
+	for (uint64_t i = 0; i < count; i++)
+		if (ref_narrow_code(16, 7, 127, 0x7f7f, v[i], &code))
+			out[i] = (uint16_t)code;
+		else
+			put(OPERAND_BF16, out, i, v[i]);
+}
+
+void ref_operand_put_line(uint32_t type, void *out, uint64_t first, uint64_t count, const double *v)
+{
+	if (type == OPERAND_BF16) {
+		put_bf16_line((uint16_t *)out + first, count, v);
+		return;
+	}
+	for (uint64_t i = 0; i < count; i++)
+		put(type, out, first + i, v[i]);
 }
 
 static inline double get(uint32_t type, const void *in, uint64_t i)
@@ -110,9 +137,24 @@ double ref_operand_get(uint32_t type, const void *in, uint64_t i)
 	return get(type, in, i);
 }
 
+static void get_bf16_line(const uint16_t *in, uint64_t step, uint64_t count, double *out, uint64_t out_step)
+{
+	if (step == 1 && out_step == 1) { /* vectors */
+		for (uint64_t i = 0; i < count; i++)
+			out[i] = ref_narrow_of_bf16(in[i]);
+		return;
+	}
+	for (uint64_t i = 0; i < count; i++)
+		out[i * out_step] = ref_narrow_of_bf16(in[i * step]);
+}
+
 void ref_operand_get_line(uint32_t type, const void *in, uint64_t first, uint64_t step, uint64_t count,
 			  double *out, uint64_t out_step)
 {
+	if (type == OPERAND_BF16) {
+		get_bf16_line((const uint16_t *)in + first, step, count, out, out_step);
+		return;
+	}
 	for (uint64_t i = 0; i < count; i++)
 		out[i * out_step] = get(type, in, first + i * step);
 }

@@ -112,10 +112,10 @@ static void delta(const char *entry, struct ref_grid grid, const void *args)
 	}
 }
 
-/* What one query row of one head adds: to its own dq, to dk and dv of the keys it sees (of the document, in
+/* One query row of one head adds to its own dq, or to dk and dv of the keys it sees (of the document, in
  * double). */
 static void backward_row(const struct train_attention_args *a, struct head_rows *r, int64_t t, int64_t head,
-			 double *restrict dq, double *restrict dk, double *restrict dv)
+			 bool of_q, double *restrict dq, double *restrict dk, double *restrict dv)
 {
 	const struct columns c = columns_of(a, head);
 	const int64_t dim = a->head_dim;
@@ -132,8 +132,9 @@ static void backward_row(const struct train_attention_args *a, struct head_rows 
 		double ds =
 			p * (dp - (double)AT(const float, a->delta)[t * a->heads + head]) * (double)a->scale;
 
-		for (int64_t d = 0; d < dim; d++) {
+		for (int64_t d = 0; of_q && d < dim; d++)
 			dq[d] += ds * k[d];
+		for (int64_t d = 0; !of_q && d < dim; d++) {
 			dk[j * dim + d] += ds * r->q[d];
 			dv[j * dim + d] += p * r->d_o[d];
 		}
@@ -155,7 +156,7 @@ static void backward_head(const struct train_attention_args *a, int64_t begin, i
 		for (int64_t t = begin; t < end; t++) {
 			double dq[TRAIN_HEAD_DIM_MAX] = {0};
 
-			backward_row(a, &rows, t, head, dq, dk, dv);
+			backward_row(a, &rows, t, head, of_q, dq, dk, dv);
 			for (int64_t d = 0; of_q && d < dim; d++)
 				ref_put_number(a->dqkv, t * ld + head * dim + d, dq[d]);
 		}
