@@ -53,6 +53,8 @@ adds_up() {
 }
 # states CHECKPOINT: as one file, whatever number of ranks wrote it: master, m, v in F32
 states() {
+	set -- "$1" "$1"/optimizer*.bin
+	[ -e "$2" ] || echo "no states in $1" # so that two checkpoints without states differ
 	for part in 0 1 2; do
 		stat -c '%s %n' "$1"/optimizer*.bin | while read -r size file; do dd if="$file" bs=$((size / 3)) skip=$part count=1 status=none; done
 	done
