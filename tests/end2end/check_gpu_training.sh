@@ -7,6 +7,8 @@ assay=$(realpath "$1") root=$(realpath "$2") module=$(realpath "$3")
 scratch
 export ASSAY="$assay" DEVICE=cpu LENGTH=128 LONG=256 STEPS=5 LOSS_STEPS=4 EXACT_STEPS=3 LINK_RATE=1e6 BUS_RATE=1e9 SMALL=tiny MIDDLE=tiny-64 LARGE=tiny HUGE=tiny-64 LLAMA=tiny-llama-64 FOURTEEN=tiny HOW=mpirun
 export ASSAY_MODULE_DIR="$(dirname "$module")" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+# Open MPI otherwise loads every transport that it has in each rank (tests/mpi/mpirun.sh).
+export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader OMPI_MCA_osc=sm OMPI_MCA_coll=basic,libnbc,self,tuned
 # Ranks that wait leave the cores to others (tests/fake/mpi_yield.c).
 yield=$(dirname "$assay")/../tests/fake/mpi_yield.so
 [ ! -e "$yield" ] || { LD_PRELOAD=$(realpath "$yield") OMPI_MCA_mpi_yield_when_idle=1 && export LD_PRELOAD OMPI_MCA_mpi_yield_when_idle; }

@@ -19,6 +19,9 @@ mkdir -p "$TMPDIR"
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # Shared memory copies need rights that a container may lack; and nothing leaves the machine.
 OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_mpi_yield_when_idle=1
+# Open MPI otherwise loads every transport that it has in each rank, and leaves most of them unused. libucx alone brings ten libraries.
+OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader OMPI_MCA_osc=sm OMPI_MCA_coll=basic,libnbc,self,tuned
+export OMPI_MCA_pml OMPI_MCA_btl OMPI_MCA_osc OMPI_MCA_coll
 export ASSAY_MODULE_DIR TMPDIR OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_btl_vader_single_copy_mechanism OMPI_MCA_mpi_yield_when_idle
 # Ranks that wait leave the cores to others (tests/fake/mpi_yield.c).
 [ ! -e "$(dirname "$fake")/mpi_yield.so" ] || { LD_PRELOAD=$(dirname "$fake")/mpi_yield.so && export LD_PRELOAD; }

@@ -79,7 +79,7 @@ ok "one rank trains rows without packing" train 0 1 levels.1.yaml --out levels.1
 losses out > one
 for level in cheap full offload; do
 	config levels.$level.yaml 2 "recompute: $level"
-	ok "three copies with recompute: $level" train 0 6 levels.$level.yaml --out levels.$level --json
+	ok "two copies with recompute: $level" train 0 4 levels.$level.yaml --out levels.$level --json
 	losses out > many
 	ok ".. have the losses of one rank" near one many
 done
@@ -87,10 +87,8 @@ config tree.yaml 2 "deterministic: true" "gradient_accumulation_steps: 1"
 ok "two copies add packs along the tree" train 0 4 tree.yaml --out tree.a --json
 losses out > many
 ok ".. with the losses of one rank" near one many
-ok "again" train 0 4 tree.yaml --out tree.b
-ok ".. with the same bits" cmp <(cat tree.a/checkpoint-6/optimizer-0000?-of-00004.bin) <(cat tree.b/checkpoint-6/optimizer-0000?-of-00004.bin)
 
-# States in host memory: the same bits, also after a resume.
+# States in host memory: the same bits in another run, also after a resume.
 config host.yaml 2 "deterministic: true" "gradient_accumulation_steps: 1" "offload: optimizer"
 ok "two copies keep the states in host memory" train 0 4 host.yaml --out host --json
 states() { cat "$1"/checkpoint-6/optimizer-0000?-of-00004.bin; }

@@ -28,7 +28,7 @@ CONFIG
 # A rate far too high: the held-out loss rises.
 config early.yaml "deterministic: true" "learning_rate: 0.3" "eval_steps: 2" "early_stopping_patience: 2" "load_best_model_at_end: true"
 for ranks in 1 4; do
-	ok "$ranks of them stop early" train 0 $ranks early.yaml --out early.$ranks --no-telemetry
+	ok "$ranks of them stop early" train 0 $ranks early.yaml --out early.$ranks
 	ok ".. because the held-out loss rises" says 'stops early: the held-out loss did not improve in 2 evaluations' err
 	sed -n 's/.*the best was at step \([0-9]*\).*/\1/p' err > best.$ranks
 done
@@ -55,7 +55,7 @@ not_finite() { # DIR RANK RANKS LINES..
 	dir=$1 odd=$2 ranks=$3
 	shift 3
 	config $dir.yaml "learning_rate: 1e-3" "save_steps: 2" "$@"
-	ASSAY_TEST=1 ASSAY_TEST_PLANT=nan:$odd@3 train 1 $ranks $dir.yaml --out $dir --no-telemetry --json
+	ASSAY_TEST=1 ASSAY_TEST_PLANT=nan:$odd@3 train 1 $ranks $dir.yaml --out $dir --json
 }
 ended() { # DIR RANKS: each rank found it in step 3, and began no other
 	[ "$(last_steps "$1")" = "$(times "$2" 3)" ] &&

@@ -15,7 +15,7 @@ else
 	scratch
 	all_libraries
 fi
-assay=$program trials=${4:-2} RANDOM=${5:-17}
+assay=$program trials=${4:-1} RANDOM=${5:-17}
 table='' ranks=${RANKS:-3} limit=${LIMIT:-20} spare=5 # seconds
 patient=300 # for runs without a hang: a busy machine may make a step long
 # A late rank is known from 16 steps, whose figures travel with the next one. A trial may take so many seconds.
@@ -27,7 +27,7 @@ if ! expect 0 tokens model x && says 'built without tokenizers' err; then
 	echo "1..0 # SKIP this build has no tokenizers"
 	exit 0
 fi
-for i in $(seq 24); do echo '{"messages":[{"role":"user","content":"town '"$i"'?"},{"role":"assistant","content":"ask '"$i"'"}]}'; done > rows.jsonl
+for i in $(seq 24); do echo '{"messages":[{"role":"system","content":"s"},{"role":"user","content":"town '"$i"'?"},{"role":"assistant","content":"ask '"$i"'"}]}'; done > rows.jsonl
 mkfifo rows.fifo
 config() { # NAME STEPS
 	cat > "$1" << CONFIG
@@ -220,7 +220,7 @@ mv run slow
 ok "one rank trains" expect 0 train long.yaml --out one --no-telemetry
 ok "runs with other numbers of ranks are compared" expect 0 compare one slow
 ok ".. with efficiency and loss" says ''$ranks' ranks reach .* The largest loss is communication: .* It depends on gradient_accumulation_steps' out
-plant() { ASSAY_TEST=$1 ASSAY_TEST_PLANT=$2 started $ranks "$assay" train short.yaml --out refused > out 2> err; }
+plant() { ASSAY_TEST=$1 ASSAY_TEST_PLANT=$2 started $ranks "$assay" train short.yaml --no-telemetry --out refused > out 2> err; }
 ok "a fault is planted in tests alone" eval '! plant 0 late:1'
 ok ".. which is said" says 'ASSAY_TEST_PLANT=late:1 plants a fault, which only tests may do' err
 ok "an unknown fault is refused" eval '! plant 1 rust:1'

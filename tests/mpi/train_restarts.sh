@@ -17,7 +17,7 @@ config run.yaml 6
 launch() { # CODE RESTARTS WORDS..
 	want=$1 restarts=$2
 	shift 2
-	"$assay" launch --how mpirun --ranks-per-node 2 --restarts "$restarts" -- train "$@" > out 2> err
+	"$assay" launch --how mpirun --ranks-per-node 2 --restarts "$restarts" -- train "$@" --no-telemetry > out 2> err
 	[ $? = "$want" ]
 }
 same() { cmp whole/adapter/adapter_model.safetensors "$1/adapter/adapter_model.safetensors"; }
@@ -60,7 +60,7 @@ begun() { # DIR: it has saved a checkpoint
 	return 1
 }
 signalled() { # SIGNAL DIR CODE
-	"$assay" launch --how mpirun --ranks-per-node 2 --restarts 1 -- train long.yaml --out "$2" > out 2> err &
+	"$assay" launch --how mpirun --ranks-per-node 2 --restarts 1 -- train long.yaml --no-telemetry --out "$2" > out 2> err &
 	launch=$!
 	begun "$2"
 	kill "-$1" $launch
@@ -73,7 +73,7 @@ ok ".. after it has saved" saved usr1
 ok "TERM as well" signalled TERM term 75
 ok ".. after it has saved" saved term
 alone() { # SIGNAL DIR CODE
-	"$assay" train long.yaml --out "$2" > out 2> err &
+	"$assay" train long.yaml --no-telemetry --out "$2" > out 2> err &
 	run=$!
 	begun "$2"
 	kill "-$1" $run
@@ -84,7 +84,7 @@ ok "USR1 for a run of one process" eval 'alone USR1 one.usr1 75 && saved one.usr
 ok "TERM for a run of one process" eval 'alone TERM one.term 75 && saved one.term'
 ok "Ctrl-C is not a preemption" eval 'set -m; alone INT one.int 2; code=$?; set +m; [ $code = 0 ] && saved one.int'
 rank() { # a rank is told, and the launcher is not: it starts the ranks again
-	"$assay" launch --how mpirun --ranks-per-node 2 --restarts 1 -- train long.yaml --out rank > out 2> err &
+	"$assay" launch --how mpirun --ranks-per-node 2 --restarts 1 -- train long.yaml --no-telemetry --out rank > out 2> err &
 	launch=$!
 	begun rank
 	for one in $(grep -lzxF "PMIX_RANK=1" /proc/[0-9]*/environ 2> /dev/null); do

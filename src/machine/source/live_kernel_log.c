@@ -17,12 +17,10 @@ static bool of_interest(const char *line)
 
 static void keep_line(json_t *lines, const char *line)
 {
-	if (of_interest(line) && json_array_size(lines) < 1000) {
-		json_t *text = json_string(line);
+	json_t *text = json_array_size(lines) < 1000 ? json_string(line) : NULL;
 
-		if (text)
-			json_array_append_new(lines, text);
-	}
+	if (text)
+		json_array_append_new(lines, text);
 }
 
 /* Reads the kernel's ring buffer by syslog(2), if /dev/kmsg may not be read. Lines have the form
@@ -48,7 +46,8 @@ static json_t *read_ring(void)
 		end = line + strcspn(line, "\n");
 		if (*end)
 			*end++ = 0;
-		keep_line(lines, line);
+		if (of_interest(line))
+			keep_line(lines, line);
 	}
 	free(data);
 	return lines;
@@ -77,7 +76,8 @@ json_t *live_kernel_log(void)
 		record[n] = 0;
 		record[strcspn(record, "\n")] = 0;
 		text = strchr(record, ';');
-		if (!text || sscanf(record, "%*u,%*u,%llu", &us) != 1)
+		/* first what is cheap: a log has thousands of records, of which few or none are kept */
+		if (!text || !of_interest(text + 1) || sscanf(record, "%*u,%*u,%llu", &us) != 1)
 			continue;
 		snprintf(line, sizeof(line), "[%.6f] %s", (double)us * 1e-6, text + 1);
 		keep_line(lines, line);
