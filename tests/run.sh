@@ -66,15 +66,13 @@ costs() {
 		"$CPU_TIMES.txt"
 }
 
-build_in() { # folder, targets or "without SUITE..": what tests of other suites need, arguments of meson setup; CC as it stands
+build_in() { # folder, targets or "all", arguments of meson setup; CC as it stands
 	folder=$1 targets=$2
 	shift 2
 	if [ ! -f "$folder/build.ninja" ]; then
 		meson setup "$folder" -Dkernels=disabled "$@" > "build/$folder-setup.log" 2>&1 ||
 			{ tail -n 20 "build/$folder-setup.log"; return 1; }
 	fi
-	# shellcheck disable=SC2086
-	case $targets in 'without '*) targets=$(tests/targets.py "$folder" ${targets#without }) ;; esac
 	# shellcheck disable=SC2086
 	nice ninja -C "$folder" $targets > "build/$folder.log" 2>&1 ||
 		{ grep -E 'error|FAILED' "build/$folder.log" | head -n 20; return 1; }
@@ -141,7 +139,7 @@ build_all() {
 	# UBSan's checks trap, which ASan reports with the place: their messages would make the program eight times as large, and each of
 	# thousands of starts twice as long. For a message build without the trap.
 	# shellcheck disable=SC2086
-	made build_in build-asan "without tree once" $plain "-Dc_args=-g1 -w -fsanitize-undefined-trap-on-error" -Db_sanitize=address,undefined -Db_lundef=false
+	made build_in build-asan "all meson-test-prereq" $plain "-Dc_args=-g1 -w -fsanitize-undefined-trap-on-error" -Db_sanitize=address,undefined -Db_lundef=false
 	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1 src/serve/libassay-http.so mpi_ranks_prereq" $plain -Doptimization=g "-Dc_args=-g1 -w" \
 		-Db_sanitize=thread -Db_lundef=false -Dplot=disabled -Darchive=disabled -Dscreen=disabled
 }
@@ -247,6 +245,7 @@ else
 	unset ASSAY_SMOLLM2 ASSAY_BFCL ASSAY_TEST_HTA_PATH # a real model under sanitizers takes minutes; tiny ones run there
 	await build-asan
 	beside threads threads
+	[ "$together" -ge 8 ] || together=8 # most of them wait more than those of the ordinary build
 	ASAN_OPTIONS=detect_leaks=1:handle_sigill=1 \
 		run build-asan "under ASan and UBSan" --no-suite tree --no-suite once # the tree is the same
 	gather options

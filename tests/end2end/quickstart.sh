@@ -18,7 +18,6 @@ done
 printf '#!/bin/sh\necho "$*" > asked\necho "[7/9] Compiling"\nsleep ${SLOW:-0}\n' > bin/ninja
 mkdir tree/tests
 printf '#!/bin/sh\n' > tree/tests/run.sh && chmod +x tree/tests/run.sh
-printf '#!/bin/sh\necho needed\n' > tree/tests/targets.py && chmod +x tree/tests/targets.py
 PATH=$tmp/bin:$PATH
 cd elsewhere || exit 1
 printf 'name: tiny\ncases:\n  - {probe: "null", phases: burst, require: nothing, options: {time: 1ms}}\n' > tiny.yaml
@@ -36,8 +35,7 @@ ok "help is help" quick 0 quick --help
 ok "without a verdict" no_verdict
 ok "a run builds what running needs" says 'build program$' ../tree/asked
 ok "and says so" says 'building the program (log: build/build.log)' err
-ok "the tests build what they need" sh -c '../tree/quickstart test && grep -q "build needed$" ../tree/asked'
-ok "the long ones build all" sh -c '../tree/quickstart test --long && grep -q "build all$" ../tree/asked'
+ok "the tests build all" sh -c '../tree/quickstart test && grep -q "build all$" ../tree/asked'
 ok "a terminal sees the build go on" sh -c 'SLOW=3 script -qec "../tree/quickstart --suite tiny.yaml --plan" seen > seen.out && grep -q "7 of 9 build steps" seen'
 ok "a suite that is not there is wrong usage" quick 64 --suite nowhere.yaml
 ok "without a verdict" no_verdict
