@@ -173,14 +173,14 @@ ok "the ranks of the node are the node" says '"target":"team",.*"reason":"case 1
 ok "the others hear it from rank 0" [ "$(cat ranks/nodes/*/rank-*/journal.jsonl | grep -c '"type":"end",.*rank 0 on .*: case 1 is the same')" = 3 ]
 # nccl-tests beside it: a stand-in that says what its rows say.
 mkdir peer
-printf '#!/bin/sh\nfor s in 8 64 512 4096 32768; do echo "  $s  4  bfloat16  sum  -1  16.40  0.00 0.00  N/A  16.40  0.00  0.00  N/A"; done\n' \
+printf '#!/bin/sh\nfor s in 8 64 512 4096 32768; do echo "  $s  2  bfloat16  sum  -1  12.80  0.00 0.00  N/A  12.80  0.00  0.00  N/A"; done\n' \
 	> peer/all_reduce_perf
 chmod +x peer/all_reduce_perf
-FAKE_CUDA=devices=4 "$root/tools/peer_nccl" -t 4 -p 2 -o allreduce -w stream -l "$fakes/libnccl.so.2" "$assay" peer pairs > out 2> err
+FAKE_CUDA=devices=4 "$root/tools/peer_nccl" -t 2 -p 2 -o allreduce -w stream -l "$fakes/libnccl.so.2" "$assay" peer pairs > out 2> err
 ok "the peer's script ends well" [ $? = 0 ]
 ok "a pair of each size and turn" [ "$(grep -c '^allreduce,stream,' pairs/pairs.csv)" = 10 ]
 ok "the peer took twice as long" near "$(sed -n 's/^allreduce,stream,8,2,\([^,]*\),.*/\1/p' pairs/ratios.csv)" 2
-FAKE_CUDA=devices=4 FAKE_NCCL_MEET="$tmp/meet" "$root/tools/peer_nccl" -t 4 -p 1 -o allreduce -w stream -v "plain library process quiet unhooked tests data events" -l "$fakes/libnccl.so.2" "$assay" peer why > out 2> err
+FAKE_CUDA=devices=4 FAKE_NCCL_MEET="$tmp/meet" "$root/tools/peer_nccl" -t 2 -p 1 -o allreduce -w stream -v "plain library process quiet unhooked tests data events" -l "$fakes/libnccl.so.2" "$assay" peer why > out 2> err
 ok "what differs from the peer is tried" [ "$(grep -cE '^allreduce,[0-9]+,(plain|library|process|quiet|unhooked|tests|data|events),0,[0-9.]+$' why/variants.csv)" = 40 ]
 ok "without telemetry there is none, and with it there is" sh -c '! grep -q "\"type\":\"telemetry\"" why/allreduce-quiet-0/journal.jsonl && grep -q "\"type\":\"telemetry\"" why/allreduce-plain-0/journal.jsonl'
 ok "and held against it" [ "$(sed -n 's/^allreduce,8,library,1,.*,//p' why/medians.csv | cut -c 1-3) $(sed -n 's/^allreduce,8,tests,1,.*,//p' why/medians.csv)" = "2.0 1.0000" ]

@@ -23,9 +23,9 @@ config() {
 	name=$1
 	shift
 	cat > "$name" << CONFIG
-model: {name_or_path: model, chat_template: qwen2.5}
+model: {name_or_path: model, chat_template: chatml}
 lora: {r: 4, alpha: 8}
-data: {train: rows.jsonl, max_seq_length: 128}
+data: {train: rows.jsonl, max_seq_length: 48}
 training:
   learning_rate: 1e-2
   max_steps: ${steps:-4}

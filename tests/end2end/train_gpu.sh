@@ -23,9 +23,9 @@ config() {
 	name=$1 device=$2
 	shift 2
 	cat > "$name" << CONFIG
-model: {name_or_path: model, chat_template: qwen2.5}
+model: {name_or_path: model, chat_template: chatml}
 lora: {r: 4, alpha: 8}
-data: {train: rows.jsonl, eval: held.jsonl, max_seq_length: ${length:-128}}
+data: {train: rows.jsonl, eval: held.jsonl, max_seq_length: ${length:-48}}
 training:
   learning_rate: 1e-2
   max_steps: 4
@@ -77,7 +77,7 @@ ok "a GPU that is asked for and not there is an error" [ $? = 2 ]
 ok "which says so" says 'this machine has no usable GPU' err
 
 # A base model in 4 bits: quantized on the device, dequantized one layer ahead.
-four() { sed -i 's/chat_template: qwen2.5/&, load_in_4bit: true/' "$@"; }
+four() { sed -i 's/chat_template: chatml/&, load_in_4bit: true/' "$@"; }
 config cpu4.yaml cpu
 config gpu4.yaml gpu
 config single4.yaml gpu "precision: fp32"

@@ -17,9 +17,9 @@ steps=10
 config() {
 	case $4 in lora) trains='lora: {r: 4, alpha: 8}' whole=false ;; full) trains= whole=true ;; esac
 	cat > "$1.yaml" << CONFIG
-model: {name_or_path: model, chat_template: qwen2.5$3}
+model: {name_or_path: model, chat_template: chatml$3}
 $trains
-data: {train: rows.jsonl, max_seq_length: 128}
+data: {train: rows.jsonl, max_seq_length: 48}
 training: {device: $2, full_finetuning: $whole, deterministic: true, learning_rate: 1e-3, max_steps: $steps, save_steps: 2, save_total_limit: 2, tensorboard: false, tune: false$5}
 CONFIG
 }

@@ -10,16 +10,16 @@ if ! expect 0 tokens model x && says 'built without tokenizers' err; then
 	exit 0
 fi
 for i in $(seq 24); do
-	echo '{"messages":[{"role":"user","content":"town '"$i $(printf "%$((i * 7 % 30))s" x)"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
+	echo '{"messages":[{"role":"user","content":"town '"$i $(printf "%$((i * 7 % 14))s" x)"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
 done > rows.jsonl
 head -n 4 rows.jsonl > held.jsonl
 config() { # NAME LINES..: lines are added to its training
 	name=$1
 	shift
 	cat > "$name" << CONFIG
-model: {name_or_path: model, chat_template: qwen2.5${four:-}}
+model: {name_or_path: model, chat_template: chatml${four:-}}
 $([ "${full:-no}" = yes ] || echo "lora: {r: 8, alpha: 16}")
-data: {train: rows.jsonl, eval: held.jsonl, max_seq_length: 128}
+data: {train: rows.jsonl, eval: held.jsonl, max_seq_length: 64}
 training:
   device: gpu
   tune: false
