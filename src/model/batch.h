@@ -19,6 +19,9 @@ struct batch {
 	const uint32_t *order;	/* [ordered], in the device's memory: order of attention's work, or NULL */
 	const int32_t *trained; /* [targets], ascending: rows with a target; the head computes only these */
 	int64_t tokens, docs, doc_len_max, targets, ordered;
+	/* A micro-batch of its kind (training or evaluation) is planned for so many tokens, so it is not
+	 * padded beyond them. 0: the device's limit holds (gpu_backend_fill) */
+	int64_t tokens_most;
 	uint64_t row_begin; /* number of row 0 among all rows of the step, for dropout's masks */
 };
 

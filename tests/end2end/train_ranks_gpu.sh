@@ -59,6 +59,12 @@ for stage in 0 $(in_long 1) 2 3; do
 	ok ".. with the losses of one" near
 	for journal in lent.$stage/journal.jsonl lent.$stage/nodes/*/rank-1/journal.jsonl; do ok ".. in the planned memory" as_planned "$journal" "$planned"; done
 done
+# Micro-batches of an evaluation and of training have sizes of their own, and padding stays within each.
+for sizes in "2 1" "1 2"; do
+	config lent_eval.yaml "per_device_train_batch_size: ${sizes% *}" "per_device_eval_batch_size: ${sizes#* }"
+	sed -i "s/max_seq_length: .*}/max_seq_length: 48}/; s/global_batch_size: .*/global_batch_size: ${sizes% *}/" lent_eval.yaml
+	ok "micro-batches of $sizes rows, trained and evaluated" expect 0 train lent_eval.yaml --out "lent_eval.${sizes% *}"
+done
 # Ranks share the states of a checkpoint in whatever format they are.
 full=yes
 config states.yaml "optim: adamw_8bit" "save_steps: 2" "deterministic: true"

@@ -116,7 +116,8 @@ static void what_was_chosen_is_taken_again(void **state)
 		if (i)
 			must(gpu_backend_recall(&w.s.back, first, count, NULL, 0, &err), &err);
 		g[i] = run(&w, packed);
-		assert_int_equal(gpu_backend_tuning_s(&w.s.back) > 0, i != 1); /* what is taken again costs nothing */
+		assert_int_equal(gpu_backend_tuning_s(&w.s.back) > 0,
+				 i != 1); /* what is taken again costs nothing */
 		count = choices_of(&w.s.back, i ? again : first, MOST);
 		for (size_t k = 0; i && k < count; k++) {
 			assert_string_equal(again[k].product, first[k].product);
@@ -363,15 +364,18 @@ static void batches_are_filled_up_to_a_few_sizes(void **state)
 	static const struct {
 		int64_t most;
 		int lengths[6];
-		int64_t rows, docs;
+		int64_t rows, docs, tokens_most;
 	} cases[] = {
-		{8192, {100, 20, 0}, 128, 3},  /* 8192 / 64 */
-		{8192, {100, 29, 0}, 256, 4},  /* 127 more: two of at most 100 */
-		{8192, {128, 128, 0}, 256, 2}, /* alike */
-		{8192, {77, 0}, 128, 2},       /* one alone has any length */
-		{1000, {10, 3, 0}, 64, 8},     /* at least 64; 51 more: six of at most 10 */
-		{100, {60, 30, 0}, 100, 3},    /* never beyond what was planned */
-		{0, {10, 3, 0}, 13, 2},	       /* nobody asked for it */
+		{8192, {100, 20, 0}, 128, 3},	    /* 8192 / 64 */
+		{8192, {100, 29, 0}, 256, 4},	    /* 127 more: two of at most 100 */
+		{8192, {128, 128, 0}, 256, 2},	    /* alike */
+		{8192, {77, 0}, 128, 2},	    /* one alone has any length */
+		{1000, {10, 3, 0}, 64, 8},	    /* at least 64; 51 more: six of at most 10 */
+		{100, {60, 30, 0}, 100, 3},	    /* never beyond what was planned */
+		{96, {31, 0}, 48, 2, 48},	    /* or beyond what its own kind has, */
+		{96, {48, 0}, 48, 1, 48},	    /* which may be full with one */
+		{8192, {100, 20, 0}, 128, 3, 4096}, /* whose sizes are the same as of others */
+		{0, {10, 3, 0}, 13, 2},		    /* nobody asked for it */
 	};
 
 	(void)state;
@@ -382,7 +386,8 @@ static void batches_are_filled_up_to_a_few_sizes(void **state)
 				  .position = position,
 				  .target = target,
 				  .doc_start = start,
-				  .trained = trained};
+				  .trained = trained,
+				  .tokens_most = cases[i].tokens_most};
 		struct batch out;
 		struct error err = {0};
 		struct alone a;

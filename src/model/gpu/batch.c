@@ -32,11 +32,11 @@ void filling_release(struct filling **out)
  * length, so it is padded. */
 static int64_t filled_rows(const struct gpu_state *g, const struct batch *b)
 {
-	const int64_t first = b->doc_start[1];
+	const int64_t first = b->doc_start[1], most = b->tokens_most ? b->tokens_most : g->rows_most;
 	const int64_t least =
 		g->options.fp8 ? (b->tokens + FP8_MULTIPLE - 1) / FP8_MULTIPLE * FP8_MULTIPLE : b->tokens;
 	int64_t step = (g->rows_most / CLASSES + TOGETHER - 1) / TOGETHER * TOGETHER, up;
-	bool alike = b->docs > 1 || b->tokens == g->rows_most;
+	bool alike = b->docs > 1 || b->tokens == most;
 
 	for (int64_t i = 0; alike && i < b->docs; i++)
 		alike = b->doc_start[i + 1] - b->doc_start[i] == first;
@@ -44,7 +44,7 @@ static int64_t filled_rows(const struct gpu_state *g, const struct batch *b)
 		return least;
 	step = step > TOGETHER ? step : TOGETHER;
 	up = (b->tokens + step - 1) / step * step;
-	up = up < g->rows_most ? up : g->rows_most;
+	up = up < most ? up : most;
 	return up > least ? up : least;
 }
 

@@ -45,14 +45,24 @@ struct pass stepper_pass(struct stepper *s, const struct batch *b, uint64_t step
 	};
 }
 
+/* The batch with its limit of padding. */
+static struct batch limited(const struct batch *b, int64_t most)
+{
+	struct batch out = *b;
+
+	out.tokens_most = most;
+	return out;
+}
+
 enum status stepper_pass_loss(struct stepper *s, const struct batch *b, struct error *err)
 {
+	const struct batch evaluated = limited(b, s->evaluated_most);
 	struct batch placed = {0};
 	struct pass p = stepper_pass(s, &placed, 0, false);
 	enum status st;
 
 	lending_pass(&s->lending, &s->lending.evaluated);
-	st = s->back.ops->batch(&s->back, b, &placed, err);
+	st = s->back.ops->batch(&s->back, &evaluated, &placed, err);
 	if (!st)
 		st = model_forward(&p, err);
 	if (!st)
@@ -121,6 +131,7 @@ static enum status take_pack(struct stepper *s, struct error *err)
 enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t step, uint64_t targets,
 			  struct step_part *took, struct error *err)
 {
+	const struct batch trained = limited(b, s->trained_most);
 	const struct clock *clock = clock_monotonic();
 	struct batch placed;
 	struct pass p = stepper_pass(s, &placed, step, true);
@@ -145,7 +156,7 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	if (!st)
 		st = phase(s, GPU_PHASE_FORWARD, err);
 	if (!st)
-		st = s->back.ops->batch(&s->back, b, &placed, err);
+		st = s->back.ops->batch(&s->back, &trained, &placed, err);
 	if (!st)
 		st = model_forward(&p, err);
 	t1 = clock_now_ns(clock);
@@ -196,11 +207,13 @@ void stepper_join(struct stepper *s, struct comm *data, struct comm *tensor)
 
 enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct error *err)
 {
+	const struct batch trained = limited(b, s->trained_most);
+
 	if (s->back.kind == BACKEND_CPU ||
 	    batch_check(b, model_whole(s->model)->shape.vocab,
 			NULL)) /* an invalid batch is reported when it is used */
 		return STATUS_OK;
-	return gpu_backend_prefetch(&s->back, b, err);
+	return gpu_backend_prefetch(&s->back, &trained, err);
 }
 
 enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *loss, double *norm,

@@ -36,6 +36,7 @@ struct stepper {
 	struct mat sums; /* [SUMS], F64 */
 	struct saved saved;
 	struct lending lending;
+	int64_t trained_most, evaluated_most;  /* tokens of the largest micro-batch; 0: none is evaluated */
 	struct arena_mark placed, host_placed; /* end of the memory that outlives a pass */
 	struct optimiser optimiser;
 	struct host_states states;

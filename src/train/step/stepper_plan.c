@@ -94,6 +94,8 @@ static enum status place(struct stepper *s, const struct shape *shape, const str
 		st = arena_mat(&s->arena, MEM_WORKSPACE, &s->sums, "loss and norm", err);
 	if (!st)
 		st = workspace_lists(&s->back, most_rows(c), err);
+	s->trained_most = stepper_size(c).tokens;
+	s->evaluated_most = evaluated_size(c).tokens;
 	if (!st)
 		st = host_states_create(&s->states, &s->model->params, &s->arena, shape->layers,
 					c->training.bucket_cap_mb * 0x1p20, updates_by_layer(s, c), err);
