@@ -372,9 +372,9 @@ static void batches_are_filled_up_to_a_few_sizes(void **state)
 		{8192, {77, 0}, 128, 2},	    /* one alone has any length */
 		{1000, {10, 3, 0}, 64, 8},	    /* at least 64; 51 more: six of at most 10 */
 		{100, {60, 30, 0}, 100, 3},	    /* never beyond what was planned */
-		{96, {31, 0}, 48, 2, 48},	    /* or beyond what its own kind has, */
-		{96, {48, 0}, 48, 1, 48},	    /* which may be full with one */
-		{8192, {100, 20, 0}, 128, 3, 4096}, /* whose sizes are the same as of others */
+		{96, {31, 0}, 48, 2, 48},	    /* the limit of its own kind */
+		{96, {48, 0}, 48, 1, 48},	    /* one document may fill it */
+		{8192, {100, 20, 0}, 128, 3, 4096}, /* both kinds have the same sizes */
 		{0, {10, 3, 0}, 13, 2},		    /* nobody asked for it */
 	};
 
