@@ -95,11 +95,11 @@ ok "by their name" says '^  slots ' out
 ok "float32 with weights in 4 bits is refused" expect 2 train single4.yaml --out single4
 ok "by name" says 'load_in_4bit needs precision: bf16 or fp8 on a GPU' err
 
-# What the driver's counters say of the card stands beside each step, and over the steps beside the results.
+# What the driver's counters say of the card stands beside each step, and over the steps beside the results. Steps last as long on each machine (pace).
 sed 's/"5": 0/"5": 62/' "$FAKE_NVML_FILE" > busy.json
 config watched.yaml gpu "max_steps: 24"
 sed -i '/max_steps: 4$/d' watched.yaml
-FAKE_NVML_FILE=$PWD/busy.json "$assay" train watched.yaml --out watched > watched.out 2> watched.err
+FAKE_CUDA=pace=2 FAKE_NVML_FILE=$PWD/busy.json "$assay" train watched.yaml --out watched > watched.out 2> watched.err
 ok "a step's line has tensor activity, watts and clock" says '^assay: step 24/24 .* MFU .* | forward .* | tensor 62 % [0-9]* W [0-9]* MHz | ' watched.err
 ok "the journal has them beside the step" says '"source":"train".*"tensor_active_share":.*"v":\[0.62\]' watched/journal.jsonl
 ok "and beside the results" eval '[ "$(value watched 0 tensor_active_share)" = 0.62 ] && [ -n "$(value watched 0 power_integral_w)" ]'

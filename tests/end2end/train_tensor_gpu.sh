@@ -45,7 +45,7 @@ done
 # Collectives that begin when the pass waits for them: the fake device has one clock for all streams.
 full=no
 config late.yaml 2
-for r in 0 1; do own[$r]="FAKE_CUDA=devices=4,late=1"; done
+for r in 0 1; do own[$r]="FAKE_CUDA=devices=4,late=1,pace=1"; done # the device keeps to the clock of the host, which times the step
 ranked 2 late.yaml --out late --json
 own=()
 ok "two GPUs wait for collectives within a pass" codes '0 0'
