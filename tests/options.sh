@@ -46,7 +46,7 @@ switch_off() {
 		[ "$o" = "$1" ] && choice="$choice -D$o=disabled" || choice="$choice -D$o=auto"
 	done
 	# shellcheck disable=SC2086
-	meson setup --reconfigure $choice . "$source" && ninja -t cleandead
+	meson setup --reconfigure -Dlogic_tests=true $choice . "$source" && ninja -t cleandead
 }
 builds() { # tests run beside it
 	nice ninja "$@" > build.log 2>&1 || { grep -E 'error|FAILED' build.log | head -n 20; return 1; }
