@@ -52,7 +52,15 @@ judged_by() { # MOST(ns)
 }
 printf 'name: judged\ncases:\n  - {probe: "null", engine: ranks, target: team, phases: burst, require: judged, options: {time: 50ms}}\n' > judged.yaml
 judged_by 5e9
-ok "a job that is judged, and passes" launch 0 --wait -- check --suite judged.yaml --expectations rules --out judged
+passes() { # a machine whose CPUs others use gives no verdict: once more
+	for _ in 1 2 3 4 5; do
+		rm -rf judged
+		launch 0 --wait -- check --suite judged.yaml --expectations rules --out judged && return 0
+		grep -q '"null probe, ranks",.*"cpu_contended"' judged/results.csv || return 1
+	done
+	return 1
+}
+ok "a job that is judged, and passes" passes
 ok ".. as its report says" grep -q '"null probe, ranks",.*"burst",1,"pass",' judged/results.csv
 judged_by 40e6
 ok "one that fails ends with 1" launch 1 --wait -- check --suite judged.yaml --expectations rules --out fails
