@@ -94,10 +94,11 @@ void ref_operand_put(uint32_t type, void *out, uint64_t i, double v)
 /* BF16 without what depends on the format: most products are written in it. */
 static void put_bf16_line(uint16_t *out, uint64_t count, const double *v)
 {
+	const struct narrow f = narrows[OPERAND_BF16];
 	uint32_t code;
 
 	for (uint64_t i = 0; i < count; i++)
-		if (ref_narrow_code(16, 7, 127, 0x7f7f, v[i], &code))
+		if (ref_narrow_code(16, f.fraction, f.bias, f.max_code, v[i], &code))
 			out[i] = (uint16_t)code;
 		else
 			put(OPERAND_BF16, out, i, v[i]);

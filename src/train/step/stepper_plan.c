@@ -33,13 +33,6 @@ static struct step_size evaluated_size(const struct config *c)
 	return size_of(c, c->data.eval.count ? c->training.per_device_eval_batch_size : 0);
 }
 
-static int64_t most_rows(const struct config *c)
-{
-	const int64_t trained = stepper_size(c).tokens, evaluated = evaluated_size(c).tokens;
-
-	return trained > evaluated ? trained : evaluated;
-}
-
 /* The sums of gradients that wait for others, if gradients are added along a tree. */
 static enum status place_tree(struct stepper *s, const struct config *c, struct error *err)
 {
@@ -74,6 +67,7 @@ static enum status place(struct stepper *s, const struct shape *shape, const str
 			 struct error *err)
 {
 	enum status st = trained_model_create(&s->model, shape, c, err);
+	int64_t most;
 
 	s->back.host = &s->host;
 	if (!st)
@@ -92,10 +86,11 @@ static enum status place(struct stepper *s, const struct shape *shape, const str
 		st = make_buckets(s, c, err);
 	if (!st)
 		st = arena_mat(&s->arena, MEM_WORKSPACE, &s->sums, "loss and norm", err);
-	if (!st)
-		st = workspace_lists(&s->back, most_rows(c), err);
 	s->trained_most = stepper_size(c).tokens;
 	s->evaluated_most = evaluated_size(c).tokens;
+	most = s->trained_most > s->evaluated_most ? s->trained_most : s->evaluated_most;
+	if (!st)
+		st = workspace_lists(&s->back, most, err);
 	if (!st)
 		st = host_states_create(&s->states, &s->model->params, &s->arena, shape->layers,
 					c->training.bucket_cap_mb * 0x1p20, updates_by_layer(s, c), err);
