@@ -149,11 +149,11 @@ const struct command command_load = {
 		"Latencies count from the scheduled send time, so waiting is included even if the client is "
 		"late or the server is full. The run directory has the journal, one line per request, power "
 		"and clocks, SUMMARY.md and an HTML page.\n\n"
-		"Exit codes: 0 the limits of --slo and the rules of --expectations were met; or there were "
-		"none, and the figures can be trusted. 1 they were not met, or more than 1 % of the requests "
-		"failed. 2 no answer ended in the measured window, there were too few requests to decide, a "
-		"figure is missing, or the figures cannot be trusted. assay contacts only the server that "
-		"you name, and follows no redirects.",
+		"Exit codes: 0 the limits of --slo and the rules of --expectations were met. Without both, 0 means "
+		"that the figures can be trusted. 1 they were not met, or more than 1 % of the requests failed. 2 no "
+		"answer ended in the measured window, or there were too few requests to decide. It is 2 also if a "
+		"figure is missing or cannot be trusted. assay contacts only the server that you name, and follows "
+		"no redirects.",
 	.check = load_opts_check,
 	.opts = ROWS,
 	.single = true,
