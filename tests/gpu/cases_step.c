@@ -121,6 +121,12 @@ static void swiglu_e4m3(struct train_build *b)
 	b->shared_bytes = STEP_NORM_SHARED;
 }
 
+static void swiglu_e4m3_wide(struct train_build *b)
+{
+	swiglu_e4m3(b);
+	b->threads = STEP_FFN_WIDE_THREADS;
+}
+
 static void quantize(struct train_build *b)
 {
 	const struct step_quantize_args a = {.rows = (uint32_t)b->rows, .cols = (uint32_t)b->cols};
@@ -271,7 +277,7 @@ static void scale(struct train_build *b)
 const struct train_maker makers_step[] = {
 	{"step_embed", embed},	       {"step_rmsnorm", rmsnorm},
 	{"step_swiglu", swiglu},       {"step_swiglu_e4m3", swiglu_e4m3},
-	{"step_quantize", quantize},
+	{"step_quantize", quantize},   {"step_swiglu_e4m3_wide", swiglu_e4m3_wide},
 	{"step_rope", rope},	       {"step_adapter_mask", mask},
 	{"step_adapter_scale", scale}, {NULL, NULL},
 };
@@ -314,7 +320,9 @@ static const struct kernel_case cases[] = {
 	TRAIN_CASE("step_swiglu_e4m3", "small", 3, 48, 0),
 	TRAIN_CASE("step_swiglu_e4m3", "odd, sliced", 4, 8201, O | S),
 	TRAIN_CASE("step_swiglu_e4m3", "7B", 16, 18944, 0),
-	TRAIN_CASE("step_swiglu_e4m3", "widest", 1, 32768, 0),
+	TRAIN_CASE("step_swiglu_e4m3", "widest", 1, 20480, 0),
+	TRAIN_CASE("step_swiglu_e4m3_wide", "odd, sliced", 4, 8201, O | S),
+	TRAIN_CASE("step_swiglu_e4m3_wide", "widest", 1, 32768, 0),
 	TRAIN_CASE("step_quantize", "one warp", 3, 8, 0),
 	TRAIN_CASE("step_quantize", "sliced", 5, 2056, S),
 	TRAIN_CASE("step_quantize", "two vectors per thread", 2, 8200, 0),

@@ -19,6 +19,7 @@
 	X(step_adapter_scale, step_scale_args)                                                               \
 	X(step_swiglu, step_swiglu_args)                                                                     \
 	X(step_swiglu_e4m3, step_swiglu_args)                                                                \
+	X(step_swiglu_e4m3_wide, step_swiglu_args)                                                           \
 	X(step_quantize, step_quantize_args)                                                                 \
 	X(step_rope, step_rope_args)                                                                         \
 	X(step_sample_greedy, step_sample_args)                                                              \
@@ -48,6 +49,7 @@ const struct ref_row ref_step_rows[] = {
 	ROW(step_rmsnorm, step_norm_args, y),
 	ROW(step_swiglu, step_swiglu_args, h),
 	ROW(step_swiglu_e4m3, step_swiglu_args, h),
+	ROW(step_swiglu_e4m3_wide, step_swiglu_args, h),
 	ROW(step_quantize, step_quantize_args, y_e4m3),
 	ROW(step_rope, step_rope_args, qkv),
 	ROW(step_adapter_mask, step_mask_args, u),

@@ -195,6 +195,7 @@ const struct ref_row ref_step_rows[] = {
 	ROW("step_adapter_mask", mask, step_mask_args, u),
 	ROW("step_adapter_scale", scale, step_scale_args, y),
 	ROW("step_swiglu_e4m3", swiglu_e4m3, step_swiglu_args, h),
+	ROW("step_swiglu_e4m3_wide", swiglu_e4m3, step_swiglu_args, h),
 	ROW("step_quantize", quantize, step_quantize_args, y_e4m3),
 	{NULL, NULL, 0, 0},
 };

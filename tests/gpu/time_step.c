@@ -92,6 +92,7 @@ enum status step_time(struct kit *k, struct error *err)
 		{"step_swiglu", "7B", 18944, 0},
 		{"train_swiglu", "7B", 18944, 0},
 		{"step_swiglu_e4m3", "7B", 18944, 0},
+		{"step_swiglu_e4m3_wide", "7B", 18944, 0},
 		{"step_quantize", "7B, hidden", 3584, 0},
 		{"step_quantize", "7B, inner", 18944, 0},
 	};

@@ -336,6 +336,14 @@ static void results_are_fetched_in_turns(void **state)
 	must(b.back.ops->fetch_begin(&b.back, m, 0, &err), &err);
 	must(b.back.ops->fetch_wait(&b.back, 0, &out[0], &err), &err);
 	assert_int_equal(((const int32_t *)out[0])[799], 0);
+	setenv("FAKE_CUDA", "cuLaunchKernel=719", 1);
+	assert_int_not_equal(b.back.ops->fetch_begin(&b.back, m, 0, &err), STATUS_OK);
+	setenv("FAKE_CUDA", "", 1);
+	place(&b, &m, 9000, 8, DTYPE_I32); /* more than a kernel copies */
+	((int32_t *)m.data)[71999] = 7;
+	must(b.back.ops->fetch_begin(&b.back, m, 0, &err), &err);
+	must(b.back.ops->fetch_wait(&b.back, 0, &out[0], &err), &err);
+	assert_int_equal(((const int32_t *)out[0])[71999], 7);
 	setenv("FAKE_CUDA", "cuMemcpyDtoHAsync_v2=719", 1);
 	assert_int_not_equal(b.back.ops->fetch_begin(&b.back, m, 0, &err), STATUS_OK);
 	setenv("FAKE_CUDA", "cuEventSynchronize=719", 1);

@@ -13,7 +13,11 @@
 static const int32_t counts[] = {1,    64,   256, 32, 128, 8,	16,  1024, 512,	 768, 1152, 192, 96,
 				 1280, 2048, 48,  24, 160, 224, 384, 1536, 4096, 640, 8192, 896, 3072};
 
+/* Steps of these numbers of rows decide among ways that are nearly equal by themselves. */
+static const int32_t refined[] = {64, 256, 32, 128, 512, 8, 16, 384, 192, 96};
+
 static const double ordinary_choose_s = 0.5, single_s = 0.05; /* after which no window begins */
+static const double refine_single_s = 0.2;
 
 static double now_s(void)
 {
@@ -22,6 +26,8 @@ static double now_s(void)
 
 enum { DECODE_ROWS = 64, TIMES = 7 }; /* of the step that a deterministic cost is measured with */
 enum { SINGLE_KEYS = 512, WINDOWS = 3, STEPS = 4 }; /* of the steps with one row that are compared */
+enum { LAYERS_LEAST = 3 }; /* of the steps that decide */
+#define WEIGHTS_LEAST 2.5e8 /* bytes of these layers' weights in BF16, more than the L2 holds */
 enum { PREFILL_LEAST = 512 };			    /* steps with fewer rows have rows of as many sequences */
 
 /* A step of padding rows that write to page 0. With several adapters, all rows use the first one, or none. A
@@ -65,6 +71,45 @@ static enum status choose(struct loaded *l, const int32_t *zeros, int64_t rows, 
 		st = run(l, zeros, rows, 1, true, err);
 	if (!st)
 		st = gpu_backend_choose(&l->back, left_s, err);
+	ended = gpu_backend_watch(&l->back, false, st ? &ignored : err);
+	return st ? st : ended;
+}
+
+struct step_run {
+	struct loaded *l;
+	const int32_t *zeros;
+	int64_t rows;
+};
+
+static enum status run_rows(void *arg, struct error *err)
+{
+	const struct step_run *r = arg;
+
+	return run(r->l, r->zeros, r->rows, 1, false, err);
+}
+
+static int64_t layers_of(const struct shape *s)
+{
+	const double all = (double)(shape_parameters(s) - (s->tied ? 1 : 2) * s->vocab * s->hidden);
+	const int64_t needed = (int64_t)ceil(WEIGHTS_LEAST * (double)s->layers / (2 * all));
+
+	return needed > LAYERS_LEAST ? needed : LAYERS_LEAST;
+}
+
+/* Chooses again for steps with so many rows, by the time of such steps. */
+static enum status refine(struct loaded *l, const int32_t *zeros, int64_t rows, double left_s,
+			  struct error *err)
+{
+	struct step_run step = {.l = l, .zeros = zeros, .rows = rows};
+	struct error ignored = {0};
+	enum status st = gpu_backend_watch(&l->back, true, err), ended;
+
+	paged_step_layers(l->step, layers_of(&l->model->shape));
+	if (!st)
+		st = run_rows(&step, err);
+	if (!st)
+		st = gpu_backend_refine(&l->back, rows, left_s, run_rows, &step, err);
+	paged_step_layers(l->step, INT64_MAX);
 	ended = gpu_backend_watch(&l->back, false, st ? &ignored : err);
 	return st ? st : ended;
 }
@@ -145,13 +190,29 @@ static enum status compare_single(struct loaded *l, const int32_t *zeros, struct
 static enum status choose_single(struct loaded *l, const int32_t *zeros, double left_s, struct error *err)
 {
 	const bool both = paged_step_persistent(l->step, false);
-	const enum status st = choose(l, zeros, 1, left_s, err);
+	enum status st = choose(l, zeros, 1, left_s, err);
 
+	if (!st)
+		st = refine(l, zeros, 1, refine_single_s, err);
 	if (!both)
 		return st;
 	if (st)
 		paged_step_persistent(l->step, true);
 	return st ? st : compare_single(l, zeros, err);
+}
+
+static enum status refine_all(struct loaded *l, const int32_t *zeros, int64_t most, struct error *err)
+{
+	const double begin = now_s();
+	enum status st = STATUS_OK;
+
+	for (size_t i = 0; !st && i < sizeof(refined) / sizeof(refined[0]); i++) {
+		const double left_s = LOAD_REFINE_S - (now_s() - begin);
+
+		if (refined[i] <= most && left_s > 0)
+			st = refine(l, zeros, refined[i], left_s, err);
+	}
+	return st;
 }
 
 enum status load_choose(struct loaded *l, double seconds, struct error *err)
@@ -172,6 +233,8 @@ enum status load_choose(struct loaded *l, double seconds, struct error *err)
 			st = counts[i] == 1 ? choose_single(l, zeros, left_s, err)
 					    : choose(l, zeros, counts[i], left_s, err);
 	}
+	if (!st)
+		st = refine_all(l, zeros, decode_most, err);
 	free(zeros);
 	return st;
 }

@@ -4,10 +4,12 @@
 #include "engine/load/load.h"
 
 /* Chooses how a GPU's GEMMs run, for the numbers of rows that steps have, by timing them
- * (gpu_backend_choose). Then it times steps with one row by the persistent kernel and operation by operation,
- * and keeps the faster way. Ends early, with OK, after `seconds`. Page 0 of the cache is overwritten. */
+ * (gpu_backend_choose). It times steps with one row by the persistent kernel and operation by operation, and
+ * keeps the faster way. This ends early, with OK, after `seconds`. Then steps decide among the fastest ways of
+ * each GEMM (gpu_backend_refine), for at most LOAD_REFINE_S. Page 0 of the cache is overwritten. */
 enum status load_choose(struct loaded *l, double seconds, struct error *err);
 #define LOAD_CHOOSE_S 1.5
+#define LOAD_REFINE_S 0.7
 /* Times both kinds of steps on a deterministic GPU, before requests run and before its first step. Page 0 of
  * the cache is overwritten. Takes less than a second, most of which chooses the ordinary GEMMs. */
 enum status load_deterministic_cost(struct loaded *l, struct deterministic_cost *out, struct error *err);

@@ -776,8 +776,8 @@ static __device__ __forceinline__ struct ring ring_of_block(const struct paged_a
 	return r;
 }
 
-/* A copy of lists on the stream separates steps. So lists and the keys of earlier steps are older than the grid ahead;
- * the step's own keys and queries are not. Requests older tiles and returns their number. */
+/* The first kernel of a step is not launched early. So lists and the keys of earlier steps are older than the grid
+ * ahead; the step's own keys and queries are not. Requests older tiles and returns their number. */
 static __device__ __forceinline__ uint32_t ring_fill_older(const struct paged_attention_args *a, struct ring *r, const struct paged_unit *u,
 							   const int D, const bool E4M3)
 {

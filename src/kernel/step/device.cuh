@@ -14,8 +14,8 @@ extern __shared__ float4 shared[];
 #endif
 
 /* A kernel that is launched early may run beside the end of the kernel before it. It calls this before it
- * reads what earlier kernels wrote, and before it writes. Lists and weights that were copied before the first
- * kernel of a step may be read before. */
+ * reads what earlier kernels wrote, and before it writes. Lists and weights may be read before: step_embed, the
+ * first kernel of a step, is not launched early. */
 static __device__ __forceinline__ void wait_for_earlier(void)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -154,8 +154,6 @@ ENTRY void __launch_bounds__(STEP_THREADS) step_swiglu(const __grid_constant__ s
 	store8(a.h + row * a.ld_h + col, pack8(g), left, wide16(a.h, a.ld_h * 2));
 }
 
-#define FFN_KEEP (STEP_FFN_MAX / 8 / STEP_FFN_THREADS) /* vectors of a row per thread */
-
 /* -- rows whose numbers are all requested at once -- */
 
 /* A thread's `count` vectors of a row; beyond its end zeros. */
@@ -200,20 +198,20 @@ static __device__ __forceinline__ void store_row_e4m3(const uint4 *q, float most
 	}
 }
 
-ENTRY void __launch_bounds__(STEP_FFN_THREADS, 1) step_swiglu_e4m3(const __grid_constant__ struct step_swiglu_args a)
+/* `count` vectors of gate and of up per thread, in `kept` and `up`. */
+static __device__ __forceinline__ void swiglu_row(const struct step_swiglu_args *a, uint4 *kept, uint4 *up, const int count)
 {
-	const uint16_t *gate = a.gate_up + blockIdx.x * a.ld_gate_up;
-	const int wide = wide16(a.gate_up, a.ld_gate_up * 2), wide_h = wide16(a.h, a.ld_h * 2);
-	uint4 kept[FFN_KEEP], up[FFN_KEEP];
+	const uint16_t *gate = a->gate_up + blockIdx.x * a->ld_gate_up;
+	const int wide = wide16(a->gate_up, a->ld_gate_up * 2), wide_h = wide16(a->h, a->ld_h * 2);
 	float most = 0;
 
 	let_next_begin();
 	wait_for_earlier();
-	load_row(kept, gate, a.ffn, wide, FFN_KEEP);
-	load_row(up, gate + a.ffn, a.ffn, wide && a.ffn % 8 == 0, FFN_KEEP);
+	load_row(kept, gate, a->ffn, wide, count);
+	load_row(up, gate + a->ffn, a->ffn, wide && a->ffn % 8 == 0, count);
 #pragma unroll
-	for (int i = 0; i < FFN_KEEP; i++) {
-		const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8, left = a.ffn - col;
+	for (int i = 0; i < count; i++) {
+		const int64_t col = (int64_t)(i * blockDim.x + threadIdx.x) * 8, left = a->ffn - col;
 		float g[8], u[8];
 
 		if (left <= 0)
@@ -224,13 +222,24 @@ ENTRY void __launch_bounds__(STEP_FFN_THREADS, 1) step_swiglu_e4m3(const __grid_
 		for (int j = 0; j < 8; j++)
 			g[j] = silu(g[j]) * u[j];
 		kept[i] = pack8(g);
-		store8(a.h + blockIdx.x * a.ld_h + col, kept[i], left, wide_h);
+		store8(a->h + blockIdx.x * a->ld_h + col, kept[i], left, wide_h);
 		unpack8(g, kept[i]);
 		most = largest8(g, most);
 	}
-	store_row_e4m3(kept, most, a.h_e4m3 + blockIdx.x * a.ld_e4m3, a.ffn,
-		       ((uint64_t)a.h_e4m3 | (uint64_t)a.ld_e4m3 | a.ffn) % 8 == 0, a.scale + blockIdx.x, FFN_KEEP);
+	store_row_e4m3(kept, most, a->h_e4m3 + blockIdx.x * a->ld_e4m3, a->ffn,
+		       ((uint64_t)a->h_e4m3 | (uint64_t)a->ld_e4m3 | a->ffn) % 8 == 0, a->scale + blockIdx.x, count);
 }
+
+#define SWIGLU_E4M3(NAME, MOST, THREADS, BLOCKS)                                                                               \
+	ENTRY void __launch_bounds__(THREADS, BLOCKS) NAME(const __grid_constant__ struct step_swiglu_args a)                 \
+	{                                                                                                                      \
+		uint4 kept[(MOST) / 8 / (THREADS)], up[(MOST) / 8 / (THREADS)];                                                \
+                                                                                                                               \
+		swiglu_row(&a, kept, up, (MOST) / 8 / (THREADS));                                                               \
+	}
+
+SWIGLU_E4M3(step_swiglu_e4m3, STEP_FFN_MAX, STEP_FFN_THREADS, 2)
+SWIGLU_E4M3(step_swiglu_e4m3_wide, STEP_FFN_WIDE_MAX, STEP_FFN_WIDE_THREADS, 1)
 
 #define QUANTIZE_KEEP (STEP_QUANTIZE_MAX / 8 / STEP_QUANTIZE_THREADS) /* vectors of a row per thread */
 

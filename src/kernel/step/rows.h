@@ -16,8 +16,11 @@ enum {
 	STEP_NORM_COLS_MAX = 16384,
 	STEP_HEAD_DIM_MAX = 256,
 	STEP_NORM_SHARED = 256, /* bytes of shared memory of step_rmsnorm and step_swiglu_e4m3 */
-	STEP_FFN_THREADS = 1024,
-	STEP_FFN_MAX = 32768, /* of step_swiglu_e4m3 */
+	/* Of step_swiglu_e4m3: threads, so that two blocks share an SM, and most columns. */
+	STEP_FFN_THREADS = 512,
+	STEP_FFN_MAX = 5 * 8 * STEP_FFN_THREADS,
+	STEP_FFN_WIDE_THREADS = 1024,
+	STEP_FFN_WIDE_MAX = 4 * 8 * STEP_FFN_WIDE_THREADS,
 	/* Of step_quantize: most threads, so that two blocks share an SM, and most columns. */
 	STEP_QUANTIZE_THREADS = 640,
 	STEP_QUANTIZE_MAX = 4 * 8 * STEP_QUANTIZE_THREADS,
@@ -56,8 +59,8 @@ static_assert(sizeof(struct step_norm_args) == 96, "layout shared with nvcc");
 
 /* step_swiglu: h = bf16(silu(gate) * up), the bits of train_swiglu. Grid: step_blocks(rows, ffn) of
  * STEP_THREADS. step_swiglu_e4m3: the same and h's rows in E4M3, as step_rmsnorm writes y's. ffn <=
- * STEP_FFN_MAX. Grid: rows blocks of STEP_FFN_THREADS. A thread requests all that it reads before it writes.
- */
+ * STEP_FFN_MAX. Grid: rows blocks of STEP_FFN_THREADS. step_swiglu_e4m3_wide: the same with
+ * STEP_FFN_WIDE_MAX and STEP_FFN_WIDE_THREADS. A thread requests all that it reads before it writes. */
 struct step_swiglu_args {
 	DEVICE_PTR(const uint16_t) gate_up; /* (rows, 2 ffn), ld_gate_up: gate, then up */
 	DEVICE_PTR(uint16_t) h;		    /* (rows, ffn), ld_h */

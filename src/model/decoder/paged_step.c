@@ -26,6 +26,7 @@ struct paged_step {
 	struct attention attention;
 	struct decode *decode;	/* for steps with one row; NULL: not used */
 	bool persistent;	/* and they use it */
+	int64_t layers;		/* that steps run */
 	struct paged_rows rows; /* of the last forward pass, as the operations read them */
 	struct mat logits;	/* of the last forward pass */
 	struct sample sample;	/* of the last call */
@@ -148,6 +149,7 @@ enum status paged_step_create(struct paged_step **out, struct model *m, struct b
 	s->model = m;
 	s->back = back;
 	s->options = *options;
+	s->layers = m->shape.layers;
 	s->attention = layer_attention(&m->shape);
 	st = workspace_paged(back, &s->attention, &s->options.most, &s->room, err);
 	if (!st)
@@ -296,7 +298,7 @@ static enum status forward(void *arg, struct error *err)
 	const struct step_matrices m = first_rows(s, s->rows.rows, s->rows.outputs);
 	enum status st = s->back->ops->paged_embed(s->back, &s->rows, s->model->embed.w, m.last, m.x, err);
 
-	for (int64_t i = 0; !st && i < s->model->shape.layers; i++)
+	for (int64_t i = 0; !st && i < s->layers; i++)
 		st = run_layer(s, &s->model->layer[i], &s->cache[i], &m, err);
 	return st ? st : run_head(s, &m, err);
 }
@@ -332,6 +334,11 @@ bool paged_step_persistent(struct paged_step *s, bool use)
 {
 	s->persistent = use && s->decode;
 	return s->decode != NULL;
+}
+
+void paged_step_layers(struct paged_step *s, int64_t layers)
+{
+	s->layers = layers < s->model->shape.layers ? layers : s->model->shape.layers;
 }
 
 enum status paged_step_forward(struct paged_step *s, const struct paged_rows *rows, struct error *err)

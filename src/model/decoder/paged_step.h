@@ -36,6 +36,10 @@ enum status paged_step_pages(struct paged_step *s, int64_t pages, struct error *
  * use it from the beginning if the model has one. False: it has none. */
 bool paged_step_persistent(struct paged_step *s, bool use);
 
+/* While no step is enqueued: steps run only the first `layers` layers, or all. For timing: the logits are not
+ * those of the model. The persistent kernel runs all layers. */
+void paged_step_layers(struct paged_step *s, int64_t layers);
+
 /* Enqueues the forward pass of the rows. Lists are in host memory and may be reused on return. */
 enum status paged_step_forward(struct paged_step *s, const struct paged_rows *rows, struct error *err);
 /* Enqueues sampling: lists->row has an entry for each output of the last forward pass. *turn identifies the

@@ -58,6 +58,16 @@ static enum status open_all(struct gpu_state *g, struct error *err)
 	return STATUS_OK;
 }
 
+/* A context with libraries and kernels takes less than SHARED_BYTES of the device's memory. */
+#define SHARED_BYTES ((uint64_t)2 << 30)
+static bool is_shared(const struct gpu_state *g)
+{
+	uint64_t unused, total;
+	struct error ignored = {0};
+
+	return gpu_memory(g->device, &unused, &total, &ignored) || total - unused > SHARED_BYTES;
+}
+
 enum status gpu_backend_create(struct backend *back, const struct gpu_backend_options *options,
 			       struct arena *arena, struct error *err)
 {
@@ -79,6 +89,8 @@ enum status gpu_backend_create(struct backend *back, const struct gpu_backend_op
 	st = open_all(g, err);
 	if (st)
 		gpu_backend_release(back);
+	else
+		g->is_shared = is_shared(g);
 	return st;
 }
 

@@ -66,6 +66,7 @@
 	X(STEP_ROPE, "step_rows", "step_rope", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_SWIGLU, "step_rows", "step_swiglu", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_SWIGLU_E4M3, "step_rows", "step_swiglu_e4m3", GPU_PART_ELEMENTS, ONE) \
+	X(STEP_SWIGLU_E4M3_WIDE, "step_rows", "step_swiglu_e4m3_wide", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_QUANTIZE, "step_rows", "step_quantize", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_ADAPTER_MASK, "step_rows", "step_adapter_mask", GPU_PART_ELEMENTS, ONE) \
 	X(STEP_ADAPTER_SCALE, "step_rows", "step_adapter_scale", GPU_PART_ELEMENTS, ONE) \
@@ -106,6 +107,7 @@ struct gpu_state {
 	struct gemm_choices *choices; /* made before requests run; NULL: none */
 	struct skinny *skinny;	      /* NULL: not asked for, or not for this device */
 	bool no_fp8_bias;	      /* cuBLASLt has no bias with scales in blocks */
+	bool is_shared;		      /* other processes use the device */
 	bool no_e4m3_library;	      /* cuBLASLt has no GEMM of E4M3 with one factor per row */
 	struct attention_state *attends;
 	struct gpu_kernel *kernel[GPU_KERNEL_COUNT];
@@ -295,6 +297,17 @@ extern __typeof__(*((struct ops *)0)->paged_embed) gpu_paged_embed;
 extern __typeof__(*((struct ops *)0)->paged_rope) gpu_paged_rope;
 extern __typeof__(*((struct ops *)0)->sample) gpu_sample;
 extern __typeof__(*((struct ops *)0)->sample_count) gpu_sample_count;
+/* Pinned memory with its address on the device. */
+struct gpu_pinned {
+	void *host;
+	gpu_ptr device;
+};
+/* Copies to or from pinned memory on the stream; few bytes by a kernel, which takes less time. The kernel after it
+ * may not be one that begins early and reads before it waits (step/copy.c). */
+enum status gpu_few_to(struct gpu_state *g, gpu_ptr to, const struct gpu_pinned *from, uint64_t bytes,
+		       struct error *err);
+enum status gpu_few_from(struct gpu_state *g, const struct gpu_pinned *to, gpu_ptr from, uint64_t bytes,
+			 struct error *err);
 extern __typeof__(*((struct ops *)0)->fetch_begin) gpu_fetch_begin;
 extern __typeof__(*((struct ops *)0)->fetch_wait) gpu_fetch_wait;
 extern __typeof__(*((struct ops *)0)->replay) gpu_replay;

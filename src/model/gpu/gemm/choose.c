@@ -14,6 +14,7 @@
 enum { CANDIDATES = 8, CANDIDATES_MANY = 4, MANY_ROWS = 512, ROUNDS = 2, TIMES_MOST = 12 };
 enum { WAYS_MOST = CANDIDATES + FEW_ROWS_WAYS_MOST, FEW = 8 };
 static const double run_s = 250e-6, bytes_per_s = 3e12, flop_per_s = 6e14, worth_again = 1.2;
+static const double near_s = 1.3; /* times the shortest time: a step may decide otherwise */
 
 void gemm_choices_release(struct gemm_choices **c)
 {
@@ -95,7 +96,7 @@ void gemm_form_of(struct gemm_form *f, const struct gemm *m)
 	f->is_whole = g.whole_sums;
 }
 
-static bool is_form(const struct gemm_form *f, const struct gemm *m)
+bool gemm_is_form(const struct gemm_form *f, const struct gemm *m)
 {
 	struct gemm_form other;
 
@@ -122,7 +123,7 @@ const struct gemm_way *gemm_chosen(const struct gpu_state *g, const struct gemm 
 		const struct gemm_choice *one = &c->choice[i];
 
 		if (!gemm_stands_for(one->rows, rows) || (best && one->rows >= best->rows) ||
-		    !is_form(&one->form, m))
+		    !gemm_is_form(&one->form, m))
 			continue;
 		best = one;
 	}
@@ -147,7 +148,7 @@ static bool is_in_group(const struct gemm_use *a, const struct gemm_use *b)
 	struct gemm_form form;
 
 	gemm_form_of(&form, &a->g);
-	return a->g.d.rows == b->g.d.rows && is_form(&form, &b->g);
+	return a->g.d.rows == b->g.d.rows && gemm_is_form(&form, &b->g);
 }
 
 static enum status run_next(void *arg, struct error *err)
@@ -246,6 +247,24 @@ static enum status list_ways(struct group *p, struct error *err)
 	return STATUS_OK;
 }
 
+/* The ways that a step decides among, by their times. */
+static void keep_near(const struct group *p, struct gemm_choice *out)
+{
+	bool is_taken[WAYS_MOST] = {false};
+
+	for (out->nears = 0; out->nears < GEMM_NEAR_MOST; out->nears++) {
+		unsigned next = p->ways;
+
+		for (unsigned i = 0; i < p->ways; i++)
+			if (!is_taken[i] && (next == p->ways || p->seconds[i] < p->seconds[next]))
+				next = i;
+		if (next == p->ways || p->seconds[next] > near_s * p->seconds[fastest(p, p->ways)])
+			return;
+		is_taken[next] = true;
+		out->near[out->nears] = p->way[next];
+	}
+}
+
 static enum status keep_best(struct group *p, struct error *err)
 {
 	struct gemm_choices *c = gpu_of(p->back)->choices;
@@ -259,6 +278,7 @@ static enum status keep_best(struct group *p, struct error *err)
 	gemm_form_of(&one->form, &p->use[0]->g);
 	one->rows = p->use[0]->g.d.rows;
 	one->way = p->way[best];
+	keep_near(p, one);
 	if (!p->plan)
 		return STATUS_OK;
 	p->plan->tuned = true;
@@ -282,7 +302,7 @@ static enum status choose(struct group *p, struct error *err)
 static bool is_known(const struct gemm_choices *c, const struct gemm *m)
 {
 	for (size_t i = 0; i < c->count; i++)
-		if (c->choice[i].rows == m->d.rows && is_form(&c->choice[i].form, m))
+		if (c->choice[i].rows == m->d.rows && gemm_is_form(&c->choice[i].form, m))
 			return true;
 	return false;
 }

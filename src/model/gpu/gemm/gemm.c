@@ -8,8 +8,14 @@
  * timing its candidates would be a twentieth of its total time. */
 enum { ALIGN_MOST = 256, THIN_BELOW = 512, WORTH_TIMES = 1600 };
 /* Clusters of eight blocks sometimes crash if several contexts share a device
- * (docs/explanation/design/model_gpu.md, "Several runs on one card"). */
+ * (docs/explanation/design/model_gpu.md, "Several runs on one card"). Generation is up to 40 % faster with
+ * them, so it uses them on a device that it has for itself. */
 enum { CLUSTER_MOST = 4 };
+
+static unsigned cluster_most(const struct gpu_state *g)
+{
+	return g->options.few_rows && !g->is_shared ? 0 : CLUSTER_MOST;
+}
 
 enum status gemm_plans_create(struct gemm_plans **out, const struct gpu_state *g, struct error *err)
 {
@@ -78,9 +84,11 @@ unsigned gemm_alignment(const struct gemm *g)
 }
 
 /* Shapes are compared as bytes, so padding bytes must be zero. */
-static enum status shape_of(struct matmul_shape *s, const struct gemm *g, enum gpu_precision precision,
+static enum status shape_of(const struct gpu_state *gpu, struct matmul_shape *s, const struct gemm *g,
 			    struct error *err)
 {
+	const enum gpu_precision precision = gpu->options.precision;
+
 	memset(s, 0, sizeof(*s));
 	if (!type_of(g->a.dtype, &s->a) || !type_of(g->b.dtype, &s->b) || !type_of(g->d.dtype, &s->d) ||
 	    s->d == MATMUL_E4M3 || (s->a == MATMUL_E4M3) != (s->b == MATMUL_E4M3))
@@ -102,7 +110,7 @@ static enum status shape_of(struct matmul_shape *s, const struct gemm *g, enum g
 	s->accumulate = g->beta != 0;
 	s->whole_sums = g->whole_sums;
 	s->align_bytes = gemm_alignment(g);
-	s->cluster_most = CLUSTER_MOST;
+	s->cluster_most = cluster_most(gpu);
 	if (s->a == MATMUL_E4M3 && fp8_is_rows(&g->a)) {
 		s->scale_a = MATMUL_SCALE_VEC128;
 		s->scale_b = fp8_is_weight(&g->b) ? MATMUL_SCALE_BLOCK128 : MATMUL_SCALE_VEC128;
@@ -286,7 +294,7 @@ enum status gemm_plans_find(struct backend *back, const struct gemm *g, struct g
 	struct gemm_plans *all = gpu_of(back)->products;
 	const size_t before = all->count;
 	struct matmul_shape shape;
-	enum status st = shape_of(&shape, g, gpu_of(back)->options.precision, err);
+	enum status st = shape_of(gpu_of(back), &shape, g, err);
 
 	*o = operands_of(g);
 	if (!st)

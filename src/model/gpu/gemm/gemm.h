@@ -38,10 +38,15 @@ struct gemm_form {
 	uint32_t a, b, d, align; /* types of elements; common alignment of the addresses */
 	uint32_t trans_a, trans_b, has_bias, is_added, is_whole;
 };
+enum { GEMM_NEAR_MOST = 6 };
 struct gemm_choice {
 	struct gemm_form form;
 	int64_t rows;
 	struct gemm_way way;
+	/* The ways that took little more time by themselves, the fastest first. A step decides among them
+	 * (refine.c). */
+	struct gemm_way near[GEMM_NEAR_MOST];
+	unsigned nears;
 };
 /* Operands of a GEMM that ran while the back end watched. h.rows 0: without SwiGLU. */
 struct gemm_use {
@@ -92,6 +97,7 @@ enum status gemm_watch(struct gpu_state *g, const struct gemm *m, const struct m
 const struct gemm_way *gemm_chosen(const struct gpu_state *g, const struct gemm *m);
 void gemm_choices_release(struct gemm_choices **c);
 void gemm_form_of(struct gemm_form *f, const struct gemm *m);
+bool gemm_is_form(const struct gemm_form *f, const struct gemm *m);
 /* Whether a choice for `chosen` rows is used for `rows`. */
 bool gemm_stands_for(int64_t chosen, int64_t rows);
 /* Number of calls that a way is timed with. */
@@ -125,7 +131,7 @@ enum status few_rows_quantized(struct backend *back, const struct gemm *m, few_r
 			       void *arg, struct error *err);
 /* The ways that are worth timing for a GEMM: of those that few_rows_take the library's too, of others in BF16
  * only those of own kernels. Returns their number; 0: it has one, or own kernels do not support it. */
-enum { FEW_ROWS_OWN_MOST = 16, FEW_ROWS_WAYS_MOST = FEW_ROWS_OWN_MOST + 1 };
+enum { FEW_ROWS_WAYS_MOST = SKINNY_CHOICES_MOST + 1 };
 unsigned few_rows_ways(const struct gpu_state *g, const struct gemm *m, const struct mat *h,
 		       struct gemm_way out[FEW_ROWS_WAYS_MOST]);
 /* Removes the plans from number `count` on. None of them may be enqueued. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lists of a step are written to pinned memory and copied by one asynchronous copy. There are three
+ * The lists of a step are written to pinned memory and copied at once (step/copy.c). There are three
  * places in pinned memory, so the host may prepare a step while two others wait. The device has one: the
  * stream's order keeps a step's lists until its work has ended.
  */
@@ -19,6 +19,7 @@ enum {
 
 struct turn {
 	int32_t *host; /* pinned */
+	gpu_ptr mapped; /* device address of the same memory */
 	struct gpu_event *copied;
 	bool used; /* the event was recorded */
 	struct paged_placed placed;
@@ -123,6 +124,8 @@ static enum status create(struct paged_lists **out, struct gpu_device *d, int64_
 
 		st = gpu_host_alloc(d, &host, (uint64_t)words * sizeof(int32_t), err);
 		l->turn[i].host = host;
+		if (!st)
+			st = gpu_host_pointer(d, host, &l->turn[i].mapped, err);
 		if (!st)
 			st = gpu_event_create(d, &l->turn[i].copied, err);
 	}
@@ -367,8 +370,8 @@ enum status gpu_paged_put(struct backend *back, const struct paged_rows *r, cons
 	put_rows(r, &l, blocks, t->host);
 	st = put_work(back, r, room, &l, tiled, t->host, &tail, &parts, err);
 	if (!st)
-		st = gpu_stream_copy_to(g->stream, gpu_address(room->lists.data), t->host,
-					(uint64_t)tail.end * sizeof(int32_t), err);
+		st = gpu_few_to(g, gpu_address(room->lists.data), &(struct gpu_pinned){t->host, t->mapped},
+				(uint64_t)tail.end * sizeof(int32_t), err);
 	if (!st)
 		st = gpu_event_record(t->copied, g->stream, err);
 	if (st)

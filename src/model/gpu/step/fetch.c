@@ -11,7 +11,7 @@
 #define ASK_NS 300000u
 
 struct fetch {
-	void *host; /* pinned */
+	struct gpu_pinned memory;
 	uint64_t room;
 	struct gpu_event *copied;
 	bool begun;
@@ -28,7 +28,7 @@ void fetches_release(struct fetches **out)
 
 	for (int i = 0; f && i < FETCHES; i++) {
 		gpu_event_destroy(&f->turn[i].copied);
-		gpu_host_free(f->device, &f->turn[i].host);
+		gpu_host_free(f->device, &f->turn[i].memory.host);
 	}
 	free(f);
 	*out = NULL;
@@ -58,11 +58,13 @@ static enum status make_room(struct gpu_state *g, struct fetch *f, uint64_t byte
 		st = gpu_event_wait(f->copied, err); /* an earlier copy to the old memory */
 	f->begun = false;
 	f->room = 0;
-	gpu_host_free(g->device, &f->host);
+	gpu_host_free(g->device, &f->memory.host);
 	if (!st && !f->copied)
 		st = gpu_event_create_sleeping(g->device, &f->copied, err);
 	if (!st)
-		st = gpu_host_alloc(g->device, &f->host, bytes, err);
+		st = gpu_host_alloc(g->device, &f->memory.host, bytes, err);
+	if (!st)
+		st = gpu_host_pointer(g->device, f->memory.host, &f->memory.device, err);
 	f->room = st ? 0 : bytes;
 	return st;
 }
@@ -79,9 +81,12 @@ enum status gpu_fetch_begin(struct backend *back, struct mat from, int turn, str
 
 	if (!st)
 		st = make_room(g, f, bytes ? bytes : 1, err);
-	for (int64_t i = 0; !st && bytes && i < pieces; i++)
-		st = gpu_stream_copy_from(g->stream, (uint8_t *)f->host + (uint64_t)i * piece,
-					  gpu_address(from.data) + (uint64_t)i * pitch, piece, err);
+	for (int64_t i = 0; !st && bytes && i < pieces; i++) {
+		const struct gpu_pinned to = {(uint8_t *)f->memory.host + (uint64_t)i * piece,
+					      f->memory.device + (uint64_t)i * piece};
+
+		st = gpu_few_from(g, &to, gpu_address(from.data) + (uint64_t)i * pitch, piece, err);
+	}
 	if (!st)
 		st = gpu_event_record(f->copied, g->stream, err);
 	if (!st)
@@ -103,6 +108,6 @@ enum status gpu_fetch_wait(struct backend *back, int turn, const void **out, str
 	while (!gpu_event_done(f->copied) && clock_now_ns(clock_monotonic()) - began < ASK_NS)
 		;
 	st = gpu_event_wait(f->copied, err);
-	*out = st ? NULL : f->host;
+	*out = st ? NULL : f->memory.host;
 	return st;
 }

@@ -37,8 +37,9 @@ enum status gpu_paged_embed(struct backend *back, const struct paged_rows *rows,
 	if (table.dtype != DTYPE_BF16 || x.dtype != DTYPE_BF16)
 		return error_set(err, STATUS_UNSUPPORTED, "a GPU's embedding is BF16, but this one is %s",
 				 dtype_name(table.dtype));
-	return gpu_run_early(back, GPU_KERNEL_STEP_EMBED, step_blocks((uint64_t)x.rows, (uint64_t)x.cols),
-			     STEP_THREADS, 0, &args, err);
+	/* Not early: the kernels of a step read its lists before they wait (paged/lists.c). */
+	return gpu_run(back, GPU_KERNEL_STEP_EMBED, step_blocks((uint64_t)x.rows, (uint64_t)x.cols), STEP_THREADS, 0,
+		       &args, err);
 }
 
 static enum status check_rope(const struct attention *at, const struct paged_layer *cache, struct error *err)
@@ -128,12 +129,14 @@ enum status gpu_step_swiglu(struct backend *back, struct mat gate_up, struct mat
 		.scale = h.e4m3 ? gpu_address(h.e4m3->scales.data) : 0,
 		.ld_e4m3 = h.e4m3 ? h.e4m3->ld : 0,
 	};
-
 	enum status st;
 
 	if (h.e4m3 && h.cols <= STEP_FFN_MAX)
 		return gpu_run_early(back, GPU_KERNEL_STEP_SWIGLU_E4M3, (unsigned)h.rows, STEP_FFN_THREADS,
 				     STEP_NORM_SHARED, &args, err);
+	if (h.e4m3 && h.cols <= STEP_FFN_WIDE_MAX)
+		return gpu_run_early(back, GPU_KERNEL_STEP_SWIGLU_E4M3_WIDE, (unsigned)h.rows,
+				     STEP_FFN_WIDE_THREADS, STEP_NORM_SHARED, &args, err);
 	st = gpu_run_early(back, GPU_KERNEL_STEP_SWIGLU, step_blocks((uint64_t)h.rows, (uint64_t)h.cols),
 			   STEP_THREADS, 0, &args, err);
 	return st || !h.e4m3 ? st : few_rows_quantize(gpu_of(back), &h, h.e4m3, err);
