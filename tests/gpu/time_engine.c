@@ -24,6 +24,7 @@
 #include "engine/engine.h"
 #include "engine/load/load.h"
 #include "model/decoder/paged_step.h"
+#include "model/gpu/backend.h"
 
 enum { CONTEXT = 8192, SEQUENCES = 512, ROUNDS_MOST = 100 };
 
@@ -309,6 +310,17 @@ static void measure(struct bench *b, const char *what)
 	}
 }
 
+/* tuning_s: the part of load_s that timed ways to compute GEMMs. */
+static void tell_start(const struct bench *b, double first_token_s)
+{
+	const struct loaded *l = engine_loaded(b->e);
+
+	printf("{\"what\": \"start\", \"device\": \"%s\", \"load_s\": %.2f, \"tuning_s\": %.2f, \"first_token_s\": %.2f, \"pages\": %lld}\n",
+	       load_facts(l).device, engine_ready(b->e).load_s,
+	       l->back.kind == BACKEND_GPU ? gpu_backend_tuning_s(&l->back) : 0, first_token_s, (long long)l->pages);
+	fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
 	struct bench b = {.state = 1};
@@ -348,10 +360,7 @@ int main(int argc, char **argv)
 	must(engine_create(&b.e, &options, &err), &err);
 	b.top_p = 1;
 	run(&b, 1, 16, 1, &first);
-	printf("{\"what\": \"start\", \"device\": \"%s\", \"load_s\": %.2f, \"first_token_s\": %.2f, \"pages\": %lld}\n",
-	       load_facts(engine_loaded(b.e)).device, engine_ready(b.e).load_s, now_s() - begin,
-	       (long long)engine_loaded(b.e)->pages);
-	fflush(stdout);
+	tell_start(&b, now_s() - begin);
 	for (char *what = argv[3], *end; what; what = end) {
 		end = strchr(what, ',');
 		if (end)

@@ -10,11 +10,11 @@
 
 /* Each number of rows stands for those below it. The likely ones come first, because the time may end. A
  * step with a prompt beside decoding requests has up to 1024 rows (ROWS_TILE in engine.c), or a multiple. */
-static const int32_t counts[] = {1,    64,   256, 32, 128, 8,	16,  1024, 512,	 768, 1152, 192, 96,
-				 1280, 2048, 48,  24, 160, 224, 384, 1536, 4096, 640, 8192, 896, 3072};
+static const int32_t counts[] = {1,    64,   256,  32,	  128, 8,   16,	 1024, 512, 8192, 768, 1152, 2048,
+				 4096, 1280, 1536, 384, 192, 96,  48,	 640,  24,  896,  160, 224,  3072};
 
 /* Steps of these numbers of rows decide among ways that are nearly equal by themselves. */
-static const int32_t refined[] = {64, 256, 32, 128, 512, 8, 16, 384, 192, 96};
+static const int32_t refined[] = {64, 256, 128, 32, 512, 8, 16, 384, 192, 96};
 
 static const double ordinary_choose_s = 0.5, single_s = 0.05; /* after which no window begins */
 static const double refine_single_s = 0.2;

@@ -315,9 +315,9 @@ unsigned skinny_choices(const struct skinny *s, const struct skinny_problem *p,
 		CHOICE(4, 1, 1, 1), CHOICE(2, 1, 1, 1), CHOICE(8, 2, 1, 1), CHOICE(4, 1, 2, 2),
 		CHOICE(4, 2, 1, 1), CHOICE(8, 1, 2, 2), CHOICE(8, 2, 2, 2), CHOICE(8, 4, 1, 1),
 		CHOICE(2, 1, 2, 2), CHOICE(4, 2, 2, 2), CHOICE(8, 4, 2, 2), CHOICE(8, 1, 1, 1),
-		CHOICE(1, 1, 2, 2), CHOICE(1, 1, 1, 1), CHOICE(4, 1, 2, 1), CHOICE(4, 2, 2, 1),
-		CHOICE(2, 1, 2, 1), CHOICE(8, 1, 2, 1), CHOICE(8, 2, 2, 1), CHOICE(2, 2, 2, 2),
-		CHOICE(2, 2, 1, 1), CHOICE(4, 4, 2, 2), CHOICE(4, 4, 1, 1), CHOICE(1, 1, 2, 1),
+		CHOICE(1, 1, 1, 1), CHOICE(2, 2, 1, 1), CHOICE(1, 1, 2, 2), CHOICE(4, 1, 2, 1),
+		CHOICE(4, 2, 2, 1), CHOICE(2, 1, 2, 1), CHOICE(8, 1, 2, 1), CHOICE(8, 2, 2, 1),
+		CHOICE(2, 2, 2, 2), CHOICE(4, 4, 2, 2), CHOICE(4, 4, 1, 1), CHOICE(1, 1, 2, 1),
 	};
 	const enum skinny_kind kind = skinny_kind_of(p);
 	const unsigned size = sizes[size_index(p->rows)];

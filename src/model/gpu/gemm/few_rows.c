@@ -254,7 +254,7 @@ unsigned few_rows_ways(const struct gpu_state *g, const struct gemm *m, const st
 		if (is_taken || !skinny_check(&p, &ignored))
 			choices = skinny_choices(g->skinny, &p, own);
 	}
-	for (unsigned i = 0; i < choices; i++) {
+	for (unsigned i = 0; i < choices && i < FEW_ROWS_OWN_MOST; i++) {
 		out[count] = (struct gemm_way){.engine = GEMM_OWN, .own = own[i]};
 		out[count++].own.short_fetch = true; /* on an H200 mostly faster, by 1 to 2 % */
 	}

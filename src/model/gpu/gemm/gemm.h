@@ -38,7 +38,7 @@ struct gemm_form {
 	uint32_t a, b, d, align; /* types of elements; common alignment of the addresses */
 	uint32_t trans_a, trans_b, has_bias, is_added, is_whole;
 };
-enum { GEMM_NEAR_MOST = 6 };
+enum { GEMM_NEAR_MOST = 8 };
 struct gemm_choice {
 	struct gemm_form form;
 	int64_t rows;
@@ -131,7 +131,7 @@ enum status few_rows_quantized(struct backend *back, const struct gemm *m, few_r
 			       void *arg, struct error *err);
 /* The ways that are worth timing for a GEMM: of those that few_rows_take the library's too, of others in BF16
  * only those of own kernels. Returns their number; 0: it has one, or own kernels do not support it. */
-enum { FEW_ROWS_WAYS_MOST = SKINNY_CHOICES_MOST + 1 };
+enum { FEW_ROWS_OWN_MOST = 15, FEW_ROWS_WAYS_MOST = FEW_ROWS_OWN_MOST + 1 };
 unsigned few_rows_ways(const struct gpu_state *g, const struct gemm *m, const struct mat *h,
 		       struct gemm_way out[FEW_ROWS_WAYS_MOST]);
 /* Removes the plans from number `count` on. None of them may be enqueued. */
