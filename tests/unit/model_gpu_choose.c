@@ -366,10 +366,69 @@ static void a_way_that_does_not_run_in_a_step_is_not_taken(void **state)
 	skip_without_kernels();
 	open_bed(&b, false, true);
 	must(choose(&b, MOST, 10, &err), &err);
-	must(refine(&b, 1, true, 10, &err), &err);
-	assert_memory_not_equal(way_of(&b, MOST), &only_choice(&b)->near[1], sizeof(struct gemm_way));
-	assert_int_equal(refine(&b, 0, true, 10, &err), STATUS_UNSUPPORTED); /* the way that runs anyway */
-	assert_string_equal(err.text, "this way does not run");
+	for (unsigned i = 0; i < 2; i++) {
+		must(refine(&b, i, true, 10, &err), &err);
+		assert_memory_not_equal(way_of(&b, MOST), &only_choice(&b)->near[i], sizeof(struct gemm_way));
+	}
+	gpu_backend_release(&b.back);
+}
+
+/* The library has only algorithms with wide clusters, and the device is shared. */
+static void wide_algorithms_are_taken_if_there_are_no_others(void **state)
+{
+	uint16_t before[MOST * OUT], after[MOST * OUT];
+	struct error err = {0};
+	struct choose_bed b;
+
+	(void)state;
+	skip_without_kernels();
+	open_bed(&b, false, false);
+	gpu_of(&b.back)->is_shared = true;
+	setenv("FAKE_CUBLASLT", "wide=99", 1);
+	get_h(&b, before);
+	must(choose(&b, MOST, 10, &err), &err);
+	must(refine(&b, 1, false, 10, &err), &err);
+	assert_memory_equal(way_of(&b, MOST), &only_choice(&b)->near[1], sizeof(struct gemm_way));
+	get_h(&b, after);
+	unsetenv("FAKE_CUBLASLT");
+	are_close(before, after);
+	gpu_backend_release(&b.back);
+}
+
+static enum status run_never(void *arg, struct error *err)
+{
+	(void)arg;
+	return error_set(err, STATUS_UNSUPPORTED, "no step runs");
+}
+
+static enum status run_badly(void *arg, struct error *err)
+{
+	(void)arg;
+	return error_set(err, STATUS_UNAVAILABLE, "the device is lost");
+}
+
+static void without_steps_the_fastest_way_by_itself_stays(void **state)
+{
+	uint16_t before[MOST * OUT], after[MOST * OUT];
+	struct error err = {0};
+	struct choose_bed b;
+
+	(void)state;
+	skip_without_kernels();
+	open_bed(&b, false, true);
+	get_h(&b, before);
+	must(choose(&b, MOST, 10, &err), &err);
+	assert_true(gpu_backend_has_ways(&b.back, MOST));
+	assert_false(gpu_backend_has_ways(&b.back, MOST - 1));
+	must(gpu_backend_watch(&b.back, true, &err), &err);
+	must(run_layers(&b, MOST, &err), &err);
+	must(gpu_backend_refine(&b.back, MOST, 10, run_never, &b, &err), &err);
+	assert_memory_equal(way_of(&b, MOST), &only_choice(&b)->near[0], sizeof(struct gemm_way));
+	assert_int_equal(gpu_backend_refine(&b.back, MOST, 10, run_badly, &b, &err), STATUS_UNAVAILABLE);
+	assert_string_equal(err.text, "the device is lost");
+	must(gpu_backend_watch(&b.back, false, &err), &err);
+	get_h(&b, after);
+	are_close(before, after);
 	gpu_backend_release(&b.back);
 }
 
@@ -431,6 +490,9 @@ static void a_shared_device_has_no_wide_clusters(void **state)
 		gpu_of(&b.back)->is_shared = shared;
 		must(run_layers(&b, MOST, &err), &err);
 		assert_int_equal(gpu_of(&b.back)->products->planned[0].shape.cluster_most, shared ? 4 : 0);
+		gpu_of(&b.back)->options.deterministic = true; /* whoever uses the device */
+		must(run_layers(&b, MOST - 1, &err), &err);
+		assert_int_equal(gpu_of(&b.back)->products->planned[1].shape.cluster_most, 4);
 		gpu_backend_release(&b.back);
 	}
 }
@@ -531,6 +593,56 @@ static void a_model_has_choices_for_its_rows(void **state)
 	}
 }
 
+/* The logits of a step with one row. */
+static void logits_of(struct loaded *l, uint16_t *out)
+{
+	const int32_t ids[] = {3}, zeros[] = {0}, begin[] = {0, 1}, keys[] = {1};
+	const struct paged_rows step = {.token = ids,
+					.position = zeros,
+					.slot = (int32_t[]){16},
+					.begin = begin,
+					.keys = keys,
+					.page = (int32_t[]){1},
+					.output = zeros,
+					.rows = 1,
+					.sequences = 1,
+					.outputs = 1,
+					.page_ld = 1,
+					.keys_most = 1,
+					.page_tokens = 16};
+	struct error err = {0};
+
+	paged_step_persistent(l->step, false);
+	must(paged_step_forward(l->step, &step, &err), &err);
+	must(l->back.ops->get(&l->back, paged_step_logits(l->step), out, &err), &err);
+}
+
+static void a_step_can_end_after_some_layers(void **state)
+{
+	uint16_t all[4096], first[4096], again[4096];
+	struct error err = {0};
+	struct loaded l;
+	size_t bytes;
+
+	(void)state;
+	skip_without_kernels();
+	open_loaded(&l, false);
+	assert_true(l.model->shape.layers > 1 && l.model->shape.vocab <= 4096);
+	bytes = (size_t)l.model->shape.vocab * sizeof(*all);
+	logits_of(&l, all);
+	paged_step_layers(l.step, 1);
+	logits_of(&l, first);
+	assert_memory_not_equal(all, first, bytes);
+	paged_step_layers(l.step, INT64_MAX);
+	logits_of(&l, again);
+	assert_memory_equal(all, again, bytes);
+	must(load_choose(&l, 100, &err), &err); /* leaves all layers */
+	logits_of(&l, again);
+	for (size_t i = 0; i < bytes / sizeof(*all); i++)
+		assert_true(fabsf(bf16_to_f32(all[i]) - bf16_to_f32(again[i])) < 0.05f);
+	load_close(&l);
+}
+
 static void a_failing_device_is_reported(void **state)
 {
 	struct error err = {0};
@@ -558,11 +670,14 @@ int main(void)
 		cmocka_unit_test(without_time_nothing_is_chosen),
 		cmocka_unit_test(a_step_decides_among_near_ways),
 		cmocka_unit_test(a_way_that_does_not_run_in_a_step_is_not_taken),
+		cmocka_unit_test(wide_algorithms_are_taken_if_there_are_no_others),
+		cmocka_unit_test(without_steps_the_fastest_way_by_itself_stays),
 		cmocka_unit_test(steps_decide_nothing_without_time_or_choices),
 		cmocka_unit_test(a_device_whose_memory_is_in_use_is_shared),
 		cmocka_unit_test(a_shared_device_has_no_wide_clusters),
 		cmocka_unit_test(an_ordinary_time_leaves_a_deterministic_back_end_as_it_was),
 		cmocka_unit_test(a_model_has_choices_for_its_rows),
+		cmocka_unit_test(a_step_can_end_after_some_layers),
 		cmocka_unit_test(a_failing_device_is_reported),
 	};
 

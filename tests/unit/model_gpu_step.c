@@ -346,6 +346,14 @@ static void results_are_fetched_in_turns(void **state)
 	assert_int_equal(((const int32_t *)out[0])[71999], 7);
 	setenv("FAKE_CUDA", "cuMemcpyDtoHAsync_v2=719", 1);
 	assert_int_not_equal(b.back.ops->fetch_begin(&b.back, m, 0, &err), STATUS_OK);
+	setenv("FAKE_CUDA", "cuMemHostGetDevicePointer_v2=1", 1); /* the copy engine copies */
+	place(&b, &m, 10000, 8, DTYPE_I32);
+	must(b.back.ops->fetch_begin(&b.back, m, 0, &err), &err);
+	m.rows = 3;
+	((int32_t *)m.data)[23] = 8;
+	must(b.back.ops->fetch_begin(&b.back, m, 0, &err), &err);
+	must(b.back.ops->fetch_wait(&b.back, 0, &out[0], &err), &err);
+	assert_int_equal(((const int32_t *)out[0])[23], 8);
 	setenv("FAKE_CUDA", "cuEventSynchronize=719", 1);
 	assert_int_not_equal(b.back.ops->fetch_wait(&b.back, 1, &none, &err), STATUS_OK);
 	assert_null(none);
@@ -502,6 +510,9 @@ static void rows_are_embedded(void **state)
 
 		assert_memory_equal((uint16_t *)x.data + (int64_t)i * 24, (uint16_t *)table.data + (int64_t)ids[i] * 24, 48);
 	}
+	setenv("FAKE_CUDA", "cuLaunchKernel=719", 1); /* an ordinary launch, which is not early */
+	assert_int_not_equal(b.back.ops->paged_embed(&b.back, &rows, table, last, x, &err), STATUS_OK);
+	setenv("FAKE_CUDA", "", 1);
 	table.dtype = DTYPE_F32;
 	assert_int_equal(b.back.ops->paged_embed(&b.back, &rows, table, last, x, &err), STATUS_UNSUPPORTED);
 	close_bed(&b);

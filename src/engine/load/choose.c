@@ -13,11 +13,13 @@
 static const int32_t counts[] = {1,    64,   256,  32,	  128, 8,   16,	 1024, 512, 8192, 768, 1152, 2048,
 				 4096, 1280, 1536, 384, 192, 96,  48,	 640,  24,  896,  160, 224,  3072};
 
-/* Steps of these numbers of rows decide among ways that are nearly equal by themselves. */
-static const int32_t refined[] = {64, 256, 128, 32, 512, 8, 16, 384, 192, 96};
+/* Steps of these numbers of rows decide among ways that are nearly equal by themselves. Those that gain most come
+ * first: with 256 rows and more, an H200 is at its power limit, and all near ways take about as long. A number stands
+ * for those below it, so it comes before them. */
+static const int32_t refined[] = {64, 32, 128, 256, 8, 16, 512, 96, 192, 384};
 
 static const double ordinary_choose_s = 0.5, single_s = 0.05; /* after which no window begins */
-static const double refine_single_s = 0.2;
+static const double refine_single_s = 0.2, ordinary_refine_s = 0.3;
 
 static double now_s(void)
 {
@@ -27,6 +29,7 @@ static double now_s(void)
 enum { DECODE_ROWS = 64, TIMES = 7 }; /* of the step that a deterministic cost is measured with */
 enum { SINGLE_KEYS = 512, WINDOWS = 3, STEPS = 4 }; /* of the steps with one row that are compared */
 enum { LAYERS_LEAST = 3 }; /* of the steps that decide */
+#define HOST_TIMES 1.3
 #define WEIGHTS_LEAST 2.5e8 /* bytes of these layers' weights in BF16, more than the L2 holds */
 enum { PREFILL_LEAST = 512 };			    /* steps with fewer rows have rows of as many sequences */
 
@@ -96,18 +99,42 @@ static int64_t layers_of(const struct shape *s)
 	return needed > LAYERS_LEAST ? needed : LAYERS_LEAST;
 }
 
+/* Whether the device takes much longer for such a step than the host to enqueue it. Otherwise the time of steps in a
+ * row would be the host's. */
+static enum status is_timed(struct step_run *step, bool *out, struct error *err)
+{
+	struct gpu_stream *stream = gpu_backend_stream(&step->l->back);
+	enum status st = gpu_stream_wait(stream, err);
+	const double begin = now_s();
+	double enqueued_s = 0;
+
+	if (!st)
+		st = run_rows(step, err);
+	enqueued_s = now_s() - begin;
+	if (!st)
+		st = gpu_stream_wait(stream, err);
+	*out = now_s() - begin > HOST_TIMES * enqueued_s;
+	return st;
+}
+
 /* Chooses again for steps with so many rows, by the time of such steps. */
 static enum status refine(struct loaded *l, const int32_t *zeros, int64_t rows, double left_s,
 			  struct error *err)
 {
 	struct step_run step = {.l = l, .zeros = zeros, .rows = rows};
 	struct error ignored = {0};
-	enum status st = gpu_backend_watch(&l->back, true, err), ended;
+	bool timed = false;
+	enum status st, ended;
 
+	if (left_s <= 0 || !gpu_backend_has_ways(&l->back, rows))
+		return STATUS_OK;
+	st = gpu_backend_watch(&l->back, true, err);
 	paged_step_layers(l->step, layers_of(&l->model->shape));
 	if (!st)
 		st = run_rows(&step, err);
 	if (!st)
+		st = is_timed(&step, &timed, err);
+	if (!st && timed)
 		st = gpu_backend_refine(&l->back, rows, left_s, run_rows, &step, err);
 	paged_step_layers(l->step, INT64_MAX);
 	ended = gpu_backend_watch(&l->back, false, st ? &ignored : err);
@@ -193,7 +220,7 @@ static enum status choose_single(struct loaded *l, const int32_t *zeros, double 
 	enum status st = choose(l, zeros, 1, left_s, err);
 
 	if (!st)
-		st = refine(l, zeros, 1, refine_single_s, err);
+		st = refine(l, zeros, 1, fmin(refine_single_s, left_s), err);
 	if (!both)
 		return st;
 	if (st)
@@ -209,7 +236,7 @@ static enum status refine_all(struct loaded *l, const int32_t *zeros, int64_t mo
 	for (size_t i = 0; !st && i < sizeof(refined) / sizeof(refined[0]); i++) {
 		const double left_s = LOAD_REFINE_S - (now_s() - begin);
 
-		if (refined[i] <= most && left_s > 0)
+		if (refined[i] <= most)
 			st = refine(l, zeros, refined[i], left_s, err);
 	}
 	return st;
@@ -278,6 +305,8 @@ enum status load_deterministic_cost(struct loaded *l, struct deterministic_cost 
 				       "no memory for the lists of a step");
 	gpu_backend_ordinary_begin(&l->back, &kept);
 	st = choose(l, zeros, rows, ordinary_choose_s, err);
+	if (!st)
+		st = refine(l, zeros, rows, ordinary_refine_s, err);
 	if (!st)
 		st = time_steps(l, zeros, rows, &cost.ordinary_s, err);
 	gpu_backend_ordinary_end(&l->back, &kept);

@@ -8,8 +8,8 @@
  * keeps the faster way. This ends early, with OK, after `seconds`. Then steps decide among the fastest ways of
  * each GEMM (gpu_backend_refine), for at most LOAD_REFINE_S. Page 0 of the cache is overwritten. */
 enum status load_choose(struct loaded *l, double seconds, struct error *err);
-#define LOAD_CHOOSE_S 1.5
-#define LOAD_REFINE_S 0.9
+#define LOAD_CHOOSE_S 1.2
+#define LOAD_REFINE_S 0.6
 /* Times both kinds of steps on a deterministic GPU, before requests run and before its first step. Page 0 of
  * the cache is overwritten. Takes less than a second, most of which chooses the ordinary GEMMs. */
 enum status load_deterministic_cost(struct loaded *l, struct deterministic_cost *out, struct error *err);

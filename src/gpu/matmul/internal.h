@@ -29,6 +29,7 @@ struct matmul_plan {
 	cublasLtMatmulPreference_t preference;
 	cublasLtMatmulHeuristicResult_t *candidates;
 	unsigned count, room, selected;
+	bool only_wide; /* the library's candidates all have wider clusters than the shape's cluster_most */
 	gpu_ptr bias, scale_a, scale_b; /* current values in the descriptor */
 };
 

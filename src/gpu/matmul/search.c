@@ -137,7 +137,7 @@ enum status matmul_plan_candidates(struct matmul_plan *p, unsigned wanted, struc
 		return st;
 	st = ask(p, least + WIDE_SPARE, err);
 	if (!st)
-		drop_wide(p);
+		p->only_wide = !drop_wide(p);
 	if (p->count > least)
 		p->count = least;
 	return st;
@@ -378,7 +378,7 @@ enum status matmul_plan_recall(struct matmul_plan *p, const uint64_t algorithm[M
 
 	memcpy(algo.data, algorithm, sizeof(algo.data));
 	if (mm->lt.algo_check(mm->handle, p->desc, p->a, p->b, p->c, p->d, &algo, &result) ||
-	    result.workspaceSize > mm->workspace_bytes || is_wide(p, &algo))
+	    result.workspaceSize > mm->workspace_bytes || (!p->only_wide && is_wide(p, &algo)))
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				       "cublasLt does not accept the cached algorithm for this GEMM");
 	st = make_room(p, 1, err);

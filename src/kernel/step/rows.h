@@ -15,7 +15,7 @@ enum {
 	STEP_ROPE_THREADS = 128,
 	STEP_NORM_COLS_MAX = 16384,
 	STEP_HEAD_DIM_MAX = 256,
-	STEP_NORM_SHARED = 256, /* bytes of shared memory of step_rmsnorm and step_swiglu_e4m3 */
+	STEP_NORM_SHARED = 256, /* bytes of shared memory of step_rmsnorm and of step_swiglu_e4m3 and _wide */
 	/* Of step_swiglu_e4m3: threads, so that two blocks share an SM, and most columns. */
 	STEP_FFN_THREADS = 512,
 	STEP_FFN_MAX = 5 * 8 * STEP_FFN_THREADS,

@@ -306,7 +306,7 @@ static enum status forward(void *arg, struct error *err)
 /* Steps with one row per sequence repeat; a step with prefill rows is long enough to launch each time. */
 static uint64_t key_of(const struct paged_step *s, const struct paged_rows *rows)
 {
-	const bool repeats = s->options.replays && rows->outputs == rows->rows &&
+	const bool repeats = s->options.replays && s->layers == s->model->shape.layers && rows->outputs == rows->rows &&
 			     rows->sequences <= rows->rows &&
 			     rows->begin[rows->sequences] == (int32_t)rows->sequences;
 

@@ -58,14 +58,15 @@ static enum status open_all(struct gpu_state *g, struct error *err)
 	return STATUS_OK;
 }
 
-/* A context with libraries and kernels takes less than SHARED_BYTES of the device's memory. */
+/* A context with libraries and kernels takes less than SHARED_BYTES of the device's memory. `own`: bytes that this
+ * process has allocated. */
 #define SHARED_BYTES ((uint64_t)2 << 30)
-static bool is_shared(const struct gpu_state *g)
+static bool is_shared(const struct gpu_state *g, uint64_t own)
 {
 	uint64_t unused, total;
 	struct error ignored = {0};
 
-	return gpu_memory(g->device, &unused, &total, &ignored) || total - unused > SHARED_BYTES;
+	return gpu_memory(g->device, &unused, &total, &ignored) || total - unused > own + SHARED_BYTES;
 }
 
 enum status gpu_backend_create(struct backend *back, const struct gpu_backend_options *options,
@@ -90,7 +91,7 @@ enum status gpu_backend_create(struct backend *back, const struct gpu_backend_op
 	if (st)
 		gpu_backend_release(back);
 	else
-		g->is_shared = is_shared(g);
+		g->is_shared = is_shared(g, 0);
 	return st;
 }
 
@@ -99,9 +100,11 @@ enum status gpu_backend_take(struct backend *back, uint64_t bytes, struct error 
 	struct gpu_state *g = gpu_of(back);
 	enum status st = gpu_alloc(g->device, &g->memory, bytes, err);
 
-	if (!st)
-		*back->arena = (struct arena){.base = (uint8_t *)(uintptr_t)g->memory, .size = bytes};
-	return st;
+	if (st)
+		return st;
+	*back->arena = (struct arena){.base = (uint8_t *)(uintptr_t)g->memory, .size = bytes};
+	g->is_shared = g->is_shared || is_shared(g, bytes);
+	return STATUS_OK;
 }
 
 enum status gpu_backend_pin(struct backend *back, uint64_t bytes, struct error *err)

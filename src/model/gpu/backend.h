@@ -174,11 +174,13 @@ enum status gpu_backend_watch(struct backend *back, bool watch, struct error *er
 enum status gpu_backend_choose(struct backend *back, double seconds, struct error *err);
 /* After gpu_backend_choose, while watched: chooses again for the GEMMs of steps with this number of rows,
  * among the ways that took little more time than the fastest one. `run` enqueues such a step, or its first
- * layers, and the way with which it takes the least time is used. GEMMs that the step has once keep their way.
- * Ends early, with OK, after `seconds`. */
+ * layers, and the way with which it takes the least time is used, if the step takes 1 % less than with the
+ * fastest one. GEMMs that the step has once keep their way. Ends early, with OK, after `seconds` and the step
+ * that is then timed. gpu_backend_has_ways: whether there is something to choose. */
 typedef enum status gpu_step_run(void *arg, struct error *err);
 enum status gpu_backend_refine(struct backend *back, int64_t rows, double seconds, gpu_step_run *run,
 			       void *arg, struct error *err);
+bool gpu_backend_has_ways(const struct backend *back, int64_t rows);
 /* For measuring what a deterministic back end costs, before requests run. Between the two calls its work runs
  * as in an ordinary back end, where no way has been chosen yet. The end forgets what was chosen in between.
  * So later results have the same bits as if nothing had been measured. No graph of a step may be made in

@@ -9,12 +9,12 @@
 enum { ALIGN_MOST = 256, THIN_BELOW = 512, WORTH_TIMES = 1600 };
 /* Clusters of eight blocks sometimes crash if several contexts share a device
  * (docs/explanation/design/model_gpu.md, "Several runs on one card"). Generation is up to 40 % faster with
- * them, so it uses them on a device that it has for itself. */
+ * them, so it uses them on a device that it has for itself. Deterministic results do not depend on others. */
 enum { CLUSTER_MOST = 4 };
 
 static unsigned cluster_most(const struct gpu_state *g)
 {
-	return g->options.few_rows && !g->is_shared ? 0 : CLUSTER_MOST;
+	return g->options.few_rows && !g->options.deterministic && !g->is_shared ? 0 : CLUSTER_MOST;
 }
 
 enum status gemm_plans_create(struct gemm_plans **out, const struct gpu_state *g, struct error *err)

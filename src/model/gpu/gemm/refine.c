@@ -10,16 +10,18 @@
 #include "model/gpu/gemm/gemm.h"
 
 enum { STEPS = 3, ROUNDS = 3 };
-static const double again = 1.02; /* times the shortest time: such a way is timed again */
+static const double again = 1.02;  /* times the shortest time: such a way is timed again */
+static const double gain = 0.99;   /* times that of the way that runs anyway: another one must take less */
 
 struct refining {
 	struct backend *back;
 	gpu_step_run *run;
 	void *arg;
+	uint64_t end_ns;
 	size_t uses, adapted; /* noted before; those of the steps that are timed are forgotten */
 	struct gemm_use use;  /* one of the GEMMs whose way is chosen */
 	size_t choice;
-	double seconds[GEMM_NEAR_MOST];
+	double seconds[GEMM_NEAR_MOST]; /* 0: not timed; infinite: does not run */
 };
 
 static struct gemm_choice *choice_of(const struct refining *r)
@@ -27,17 +29,36 @@ static struct gemm_choice *choice_of(const struct refining *r)
 	return &gpu_of(r->back)->choices->choice[r->choice];
 }
 
+static bool is_late(const struct refining *r)
+{
+	return clock_now_ns(clock_monotonic()) > r->end_ns;
+}
+
+/* Whether way i is an algorithm of the library that its plan must know. */
+static bool is_planned(const struct refining *r, unsigned i)
+{
+	const struct gemm_way *way = &choice_of(r)->near[i];
+
+	return way->engine == GEMM_LIBRARY && way->words[0];
+}
+
+static enum status plan_of(const struct refining *r, struct gemm_plan **plan, struct error *err)
+{
+	struct matmul_operands ignored;
+
+	return gemm_plans_find(r->back, &r->use.g, plan, &ignored, err);
+}
+
 static enum status take_way(const struct refining *r, unsigned i, struct error *err)
 {
 	struct gemm_choice *c = choice_of(r);
-	struct matmul_operands ignored;
 	struct gemm_plan *plan;
 	enum status st;
 
 	c->way = c->near[i];
-	if (c->way.engine != GEMM_LIBRARY || !c->way.words[0])
+	if (!is_planned(r, i))
 		return STATUS_OK;
-	st = gemm_plans_find(r->back, &r->use.g, &plan, &ignored, err);
+	st = plan_of(r, &plan, err);
 	if (!st)
 		st = matmul_plan_recall(plan->plan, c->way.words, err);
 	if (!st)
@@ -56,7 +77,18 @@ static enum status run_step(void *arg, struct error *err)
 	return st;
 }
 
-/* A way that does not run is not chosen, unless it is the one that runs anyway. */
+/* UNSUPPORTED if the step replaced the way, because it does not run with these operands. */
+static enum status check_taken(const struct refining *r, unsigned i, struct error *err)
+{
+	struct gemm_plan *plan;
+	enum status st = is_planned(r, i) ? plan_of(r, &plan, err) : STATUS_OK;
+
+	if (!st && is_planned(r, i) && !plan->recalled)
+		return error_set(err, STATUS_UNSUPPORTED, "the library's algorithm does not run in a step");
+	return st;
+}
+
+/* A way that does not run is not chosen. */
 static enum status time_way(struct refining *r, unsigned i, struct error *err)
 {
 	struct error why = {0};
@@ -65,30 +97,61 @@ static enum status time_way(struct refining *r, unsigned i, struct error *err)
 
 	if (!st)
 		st = gpu_time(r->back, run_step, r, STEPS, &seconds, &why);
-	return gemm_note_time(st, seconds, i > 0, &r->seconds[i], &why, err);
+	if (!st)
+		st = check_taken(r, i, &why);
+	return gemm_note_time(st, seconds, true, &r->seconds[i], &why, err);
 }
 
+/* The number of ways if none was timed. */
 static unsigned fastest(const struct refining *r)
 {
-	unsigned best = 0;
+	const unsigned nears = choice_of(r)->nears;
+	unsigned best = nears;
 
-	for (unsigned i = 1; i < choice_of(r)->nears; i++)
-		best = r->seconds[i] < r->seconds[best] ? i : best;
+	for (unsigned i = 0; i < nears; i++)
+		if (r->seconds[i] > 0 && !isinf(r->seconds[i]) &&
+		    (best == nears || r->seconds[i] < r->seconds[best]))
+			best = i;
 	return best;
+}
+
+/* Back to the way that runs anyway, by the library's first candidate if that is one it no longer takes. */
+static enum status keep_first(const struct refining *r, struct error *err)
+{
+	struct error ignored = {0};
+	struct gemm_plan *plan;
+	enum status st = take_way(r, 0, &ignored);
+
+	if (!st || st != STATUS_UNSUPPORTED)
+		return st ? error_set_cause(err, st, ignored.cause, "%s", ignored.text) : STATUS_OK;
+	st = plan_of(r, &plan, err);
+	if (st)
+		return st;
+	plan->recalled = false;
+	return matmul_plan_first(plan->plan, err);
 }
 
 static enum status refine(struct refining *r, struct error *err)
 {
 	enum status st = STATUS_OK;
+	unsigned best;
 
 	for (unsigned round = 0; !st && round < ROUNDS; round++) {
-		const double best = round ? r->seconds[fastest(r)] : INFINITY;
+		const double limit = round && fastest(r) < choice_of(r)->nears
+					     ? again * r->seconds[fastest(r)]
+					     : INFINITY;
 
-		for (unsigned i = 0; !st && i < choice_of(r)->nears; i++)
-			if (r->seconds[i] <= again * best)
+		for (unsigned i = 0; !st && i < choice_of(r)->nears && !(round + i && is_late(r)); i++)
+			if (r->seconds[i] <= limit && !isinf(r->seconds[i]))
 				st = time_way(r, i, err);
 	}
-	return st ? st : take_way(r, fastest(r), err);
+	if (st)
+		return st;
+	best = fastest(r);
+	if (best == choice_of(r)->nears ||
+	    (r->seconds[0] > 0 && r->seconds[best] > gain * r->seconds[0]))
+		return keep_first(r, err);
+	return take_way(r, best, err);
 }
 
 /* The number of noted GEMMs whose way is this choice; one of them is copied. */
@@ -104,6 +167,16 @@ static size_t uses_of(const struct gemm_choices *c, const struct gemm_choice *ch
 	return count;
 }
 
+bool gpu_backend_has_ways(const struct backend *back, int64_t rows)
+{
+	const struct gemm_choices *c = gpu_of(back)->choices;
+
+	for (size_t i = 0; c && i < c->count; i++)
+		if (c->choice[i].rows == rows && c->choice[i].nears > 1)
+			return true;
+	return false;
+}
+
 enum status gpu_backend_refine(struct backend *back, int64_t rows, double seconds, gpu_step_run *run,
 			       void *arg, struct error *err)
 {
@@ -117,9 +190,8 @@ enum status gpu_backend_refine(struct backend *back, int64_t rows, double second
 	uint64_t began_ns;
 	enum status st = gpu_tuning_begin(back, &began_ns, err);
 
-	for (r.choice = 0; !st && c && r.choice < c->count; r.choice++) {
-		if ((double)(clock_now_ns(clock_monotonic()) - began_ns) * 1e-9 > seconds)
-			break;
+	r.end_ns = began_ns + (uint64_t)(seconds > 0 ? seconds * 1e9 : 0);
+	for (r.choice = 0; !st && c && r.choice < c->count && !is_late(&r); r.choice++) {
 		if (choice_of(&r)->rows != rows || choice_of(&r)->nears < 2 ||
 		    uses_of(c, choice_of(&r), &r.use) < 2)
 			continue;

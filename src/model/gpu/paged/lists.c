@@ -18,8 +18,8 @@ enum {
 };
 
 struct turn {
-	int32_t *host; /* pinned */
-	gpu_ptr mapped; /* device address of the same memory */
+	struct gpu_pinned memory;
+	int32_t *host; /* the same */
 	struct gpu_event *copied;
 	bool used; /* the event was recorded */
 	struct paged_placed placed;
@@ -100,16 +100,14 @@ void paged_lists_release(struct paged_lists **out)
 	struct paged_lists *l = *out;
 
 	for (int i = 0; l && i < TURNS; i++) {
-		void *host = l->turn[i].host;
-
 		gpu_event_destroy(&l->turn[i].copied);
-		gpu_host_free(l->device, &host);
+		gpu_host_free(l->device, &l->turn[i].memory.host);
 	}
 	free(l);
 	*out = NULL;
 }
 
-static enum status create(struct paged_lists **out, struct gpu_device *d, int64_t words, struct error *err)
+static enum status create(struct paged_lists **out, struct gpu_state *g, int64_t words, struct error *err)
 {
 	struct paged_lists *l = calloc(1, sizeof(*l));
 	enum status st = STATUS_OK;
@@ -117,17 +115,13 @@ static enum status create(struct paged_lists **out, struct gpu_device *d, int64_
 	if (!l)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for the lists of a step");
-	l->device = d;
+	l->device = g->device;
 	l->words = words;
 	for (int i = 0; !st && i < TURNS; i++) {
-		void *host = NULL;
-
-		st = gpu_host_alloc(d, &host, (uint64_t)words * sizeof(int32_t), err);
-		l->turn[i].host = host;
+		st = gpu_pinned_alloc(g, &l->turn[i].memory, (uint64_t)words * sizeof(int32_t), err);
+		l->turn[i].host = l->turn[i].memory.host;
 		if (!st)
-			st = gpu_host_pointer(d, host, &l->turn[i].mapped, err);
-		if (!st)
-			st = gpu_event_create(d, &l->turn[i].copied, err);
+			st = gpu_event_create(g->device, &l->turn[i].copied, err);
 	}
 	if (st)
 		paged_lists_release(&l);
@@ -358,7 +352,7 @@ enum status gpu_paged_put(struct backend *back, const struct paged_rows *r, cons
 		paged_lists_release(&g->paged);
 	}
 	if (!st && !g->paged)
-		st = create(&g->paged, g->device, room->lists.cols, err);
+		st = create(&g->paged, g, room->lists.cols, err);
 	if (st)
 		return st;
 	t = &g->paged->turn[g->paged->next];
@@ -370,7 +364,7 @@ enum status gpu_paged_put(struct backend *back, const struct paged_rows *r, cons
 	put_rows(r, &l, blocks, t->host);
 	st = put_work(back, r, room, &l, tiled, t->host, &tail, &parts, err);
 	if (!st)
-		st = gpu_few_to(g, gpu_address(room->lists.data), &(struct gpu_pinned){t->host, t->mapped},
+		st = gpu_few_to(g, gpu_address(room->lists.data), &t->memory,
 				(uint64_t)tail.end * sizeof(int32_t), err);
 	if (!st)
 		st = gpu_event_record(t->copied, g->stream, err);

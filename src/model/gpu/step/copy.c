@@ -8,6 +8,22 @@
  * engine's rate at least. */
 #define FEW_BYTES ((uint64_t)256 << 10)
 
+/* Pinned memory without an address on the device is for the copy engine. */
+static bool is_for_kernel(const struct gpu_pinned *m, uint64_t bytes)
+{
+	return m->device && bytes && bytes <= FEW_BYTES && bytes % 4 == 0;
+}
+
+enum status gpu_pinned_alloc(struct gpu_state *g, struct gpu_pinned *m, uint64_t bytes, struct error *err)
+{
+	struct error ignored = {0};
+	enum status st = gpu_host_alloc(g->device, &m->host, bytes, err);
+
+	if (st || gpu_host_pointer(g->device, m->host, &m->device, &ignored))
+		m->device = 0;
+	return st;
+}
+
 static enum status by_kernel(struct gpu_state *g, gpu_ptr to, gpu_ptr from, uint64_t bytes, struct error *err)
 {
 	const struct train_copy_args args = {.from = from, .to = to, .rows = 1, .bytes = bytes};
@@ -19,7 +35,7 @@ static enum status by_kernel(struct gpu_state *g, gpu_ptr to, gpu_ptr from, uint
 enum status gpu_few_to(struct gpu_state *g, gpu_ptr to, const struct gpu_pinned *from, uint64_t bytes,
 		       struct error *err)
 {
-	return bytes && bytes <= FEW_BYTES && bytes % 4 == 0
+	return is_for_kernel(from, bytes)
 		       ? by_kernel(g, to, from->device, bytes, err)
 		       : gpu_stream_copy_to(g->stream, to, from->host, bytes, err);
 }
@@ -27,7 +43,7 @@ enum status gpu_few_to(struct gpu_state *g, gpu_ptr to, const struct gpu_pinned 
 enum status gpu_few_from(struct gpu_state *g, const struct gpu_pinned *to, gpu_ptr from, uint64_t bytes,
 			 struct error *err)
 {
-	return bytes && bytes <= FEW_BYTES && bytes % 4 == 0
+	return is_for_kernel(to, bytes)
 		       ? by_kernel(g, to->device, from, bytes, err)
 		       : gpu_stream_copy_from(g->stream, to->host, from, bytes, err);
 }

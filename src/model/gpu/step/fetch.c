@@ -62,9 +62,7 @@ static enum status make_room(struct gpu_state *g, struct fetch *f, uint64_t byte
 	if (!st && !f->copied)
 		st = gpu_event_create_sleeping(g->device, &f->copied, err);
 	if (!st)
-		st = gpu_host_alloc(g->device, &f->memory.host, bytes, err);
-	if (!st)
-		st = gpu_host_pointer(g->device, f->memory.host, &f->memory.device, err);
+		st = gpu_pinned_alloc(g, &f->memory, bytes, err);
 	f->room = st ? 0 : bytes;
 	return st;
 }
@@ -82,8 +80,9 @@ enum status gpu_fetch_begin(struct backend *back, struct mat from, int turn, str
 	if (!st)
 		st = make_room(g, f, bytes ? bytes : 1, err);
 	for (int64_t i = 0; !st && bytes && i < pieces; i++) {
-		const struct gpu_pinned to = {(uint8_t *)f->memory.host + (uint64_t)i * piece,
-					      f->memory.device + (uint64_t)i * piece};
+		const uint64_t at = (uint64_t)i * piece;
+		const struct gpu_pinned to = {(uint8_t *)f->memory.host + at,
+					      f->memory.device ? f->memory.device + at : 0};
 
 		st = gpu_few_from(g, &to, gpu_address(from.data) + (uint64_t)i * pitch, piece, err);
 	}
