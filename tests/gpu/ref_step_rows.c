@@ -106,8 +106,8 @@ static void quantize(const char *entry, struct ref_grid grid, const void *args)
 
 	(void)entry, (void)grid;
 	for (int64_t t = 0; t < a->rows; t++)
-		put_e4m3(a->x + 2 * (uint64_t)(t * a->ld_x), a->y_e4m3 + (uint64_t)(t * a->ld_e4m3), a->scale, t,
-			 a->cols);
+		put_e4m3(a->x + 2 * (uint64_t)(t * a->ld_x), a->y_e4m3 + (uint64_t)(t * a->ld_e4m3), a->scale,
+			 t, a->cols);
 }
 
 static void swiglu_e4m3(const char *entry, struct ref_grid grid, const void *args)
@@ -148,7 +148,9 @@ static void put_cache(const struct step_rope_args *a, int64_t slot, int64_t whic
 	for (int64_t j = 0; j < a->head_dim; j++)
 		most = isnan(most) || fabs(x[j]) <= (double)most ? most : (float)fabs(x[j]);
 	if (a->scale)
-		AT(float, a->scale)[paged_scale_at((uint64_t)slot, (uint32_t)which, (uint64_t)a->ld_scale, a->page_bits)] = most / 448.0f;
+		AT(float, a->scale)
+		[paged_scale_at((uint64_t)slot, (uint32_t)which, (uint64_t)a->ld_scale, a->page_bits)] =
+			most / 448.0f;
 	for (int64_t j = 0; j < a->head_dim; j++) {
 		if (!a->scale)
 			ref_put_bf16(a->kv, at + j, x[j]);

@@ -317,7 +317,8 @@ static void tell_start(const struct bench *b, double first_token_s)
 
 	printf("{\"what\": \"start\", \"device\": \"%s\", \"load_s\": %.2f, \"tuning_s\": %.2f, \"first_token_s\": %.2f, \"pages\": %lld}\n",
 	       load_facts(l).device, engine_ready(b->e).load_s,
-	       l->back.kind == BACKEND_GPU ? gpu_backend_tuning_s(&l->back) : 0, first_token_s, (long long)l->pages);
+	       l->back.kind == BACKEND_GPU ? gpu_backend_tuning_s(&l->back) : 0, first_token_s,
+	       (long long)l->pages);
 	fflush(stdout);
 }
 

@@ -52,8 +52,10 @@ static enum status call_kernel(void *arg, struct error *err)
 	struct timed *t = arg;
 	const unsigned block[3] = {t->b.threads, 1, 1};
 
-	return t->early ? gpu_launch_early(t->kernel, t->k->stream, t->b.grid, block, t->b.shared_bytes, t->b.args, err)
-			: gpu_launch(t->kernel, t->k->stream, t->b.grid, block, t->b.shared_bytes, t->b.args, err);
+	return t->early ? gpu_launch_early(t->kernel, t->k->stream, t->b.grid, block, t->b.shared_bytes,
+					   t->b.args, err)
+			: gpu_launch(t->kernel, t->k->stream, t->b.grid, block, t->b.shared_bytes, t->b.args,
+				     err);
 }
 
 static enum status time_case(struct kit *k, const struct kernel_case *c, struct error *err)
@@ -71,8 +73,8 @@ static enum status time_case(struct kit *k, const struct kernel_case *c, struct 
 		st = step_time_chain(k, call_kernel, &t, &ns[i], err);
 	}
 	if (!st)
-		printf("%-16s %-12s batch %4u: %6.2f us, begun early %6.2f us\n", c->entry, c->why, c->p0, ns[0] / 1e3,
-		       ns[1] / 1e3);
+		printf("%-16s %-12s batch %4u: %6.2f us, begun early %6.2f us\n", c->entry, c->why, c->p0,
+		       ns[0] / 1e3, ns[1] / 1e3);
 	train_done(k, &t.b);
 	return st;
 }
@@ -101,8 +103,8 @@ enum status step_time(struct kit *k, struct error *err)
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
 		for (size_t j = 0; j < sizeof(batches) / sizeof(batches[0]) && !st; j++) {
-			const struct kernel_case c = TRAIN_CASE(shapes[i].entry, shapes[i].why, batches[j], shapes[i].cols,
-								shapes[i].flags);
+			const struct kernel_case c = TRAIN_CASE(shapes[i].entry, shapes[i].why, batches[j],
+								shapes[i].cols, shapes[i].flags);
 
 			if (!k->filter || strstr(c.entry, k->filter))
 				st = time_case(k, &c, err);

@@ -316,7 +316,8 @@ static enum status refine(struct choose_bed *b, unsigned fast, bool fails, doubl
 		st = run_layers(b, MOST, err);
 	if (!st)
 		st = gpu_backend_refine(&b->back, MOST, seconds, run_slowly, &step, err);
-	assert_int_equal(gpu_of(&b->back)->choices->uses, LAYERS); /* those of the timed steps are forgotten */
+	assert_int_equal(gpu_of(&b->back)->choices->uses,
+			 LAYERS); /* those of the timed steps are forgotten */
 	assert_int_equal(gpu_backend_watch(&b->back, false, st ? &(struct error){0} : err), STATUS_OK);
 	return st;
 }
@@ -349,7 +350,8 @@ static void a_step_decides_among_near_ways(void **state)
 		near_ways_are_the_fastest_in_order(&b);
 		for (unsigned fast = 0; fast < only_choice(&b)->nears; fast++) {
 			must(refine(&b, fast, false, 10, &err), &err);
-			assert_memory_equal(way_of(&b, MOST), &only_choice(&b)->near[fast], sizeof(struct gemm_way));
+			assert_memory_equal(way_of(&b, MOST), &only_choice(&b)->near[fast],
+					    sizeof(struct gemm_way));
 			get_h(&b, after);
 			are_close(before, after);
 		}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations of a step that generates text on the fake driver: sampling with its lists, results, graphs, and the rows'
- * embedding and RoPE. With FAKE_CUDA=late=1 streams beside the first do nothing before somebody waits for them. */
+/* Operations of a step that generates text on the fake driver: sampling with its lists, results, graphs, and
+ * the rows' embedding and RoPE. With FAKE_CUDA=late=1 streams beside the first do nothing before somebody
+ * waits for them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,8 +66,12 @@ static enum status open_bed(struct bed *b, const char *staged, struct error *err
 
 static void open_sampling(struct bed *b, const char *staged)
 {
-	const struct paged_limits most = {
-		.rows = ROWS, .outputs = ROWS, .sequences = ROWS, .pages = 1, .vocab = VOCAB, .page_tokens = 16};
+	const struct paged_limits most = {.rows = ROWS,
+					  .outputs = ROWS,
+					  .sequences = ROWS,
+					  .pages = 1,
+					  .vocab = VOCAB,
+					  .page_tokens = 16};
 	struct error err = {0};
 
 	must(open_bed(b, staged, &err), &err);
@@ -78,7 +83,8 @@ static void open_sampling(struct bed *b, const char *staged)
 	place(b, &b->last, 1, PLACES, DTYPE_I32);
 	place(b, &b->results, ROWS, SAMPLE_RESULT_WORDS, DTYPE_I32);
 	for (int i = 0; i < ROWS; i++)
-		b->row[i] = (struct sample_row){.top_p = 1, .repetition = 1, .given = -1, .mask = -1, .logprobs = -1, .place = i};
+		b->row[i] = (struct sample_row){
+			.top_p = 1, .repetition = 1, .given = -1, .mask = -1, .logprobs = -1, .place = i};
 	b->s = (struct sample){.room = &b->room,
 			       .logits = b->logits,
 			       .lists = {.row = b->row,
@@ -169,11 +175,13 @@ static void calls_have_lists_of_their_own(void **state)
 		must(b.back.ops->sample(&b.back, &b.s, &err), &err);
 		memset(b.row, 0xff, sizeof(b.row));
 		for (int row = 0; row < ROWS; row++)
-			b.row[row] = (struct sample_row){.top_p = 1, .repetition = 1, .mask = -1, .logprobs = -1};
+			b.row[row] =
+				(struct sample_row){.top_p = 1, .repetition = 1, .mask = -1, .logprobs = -1};
 	}
 	for (int i = 0; i < CALLS; i++)
 		for (int row = 0; row < ROWS; row++)
-			assert_int_equal(((int32_t *)results[i].data)[row * SAMPLE_RESULT_WORDS], (i * 7 + row) % VOCAB);
+			assert_int_equal(((int32_t *)results[i].data)[row * SAMPLE_RESULT_WORDS],
+					 (i * 7 + row) % VOCAB);
 	close_bed(&b);
 }
 
@@ -276,17 +284,21 @@ static void wrong_lists_are_refused(void **state)
 	b.s.lists.rows = ROWS;
 	b.s.logits.dtype = DTYPE_F16;
 	assert_int_equal(b.back.ops->sample(&b.back, &b.s, &err), STATUS_UNSUPPORTED);
-	assert_int_equal(b.back.ops->sample_count(&b.back, b.counts, &(struct sample_history){.place = PLACES}, &err), STATUS_BUG);
-	assert_int_equal(b.back.ops->sample_count(&b.back, b.counts,
-						  &(struct sample_history){.id = &(int32_t){VOCAB}, .count = 1}, &err),
-			 STATUS_BUG);
+	assert_int_equal(
+		b.back.ops->sample_count(&b.back, b.counts, &(struct sample_history){.place = PLACES}, &err),
+		STATUS_BUG);
+	assert_int_equal(
+		b.back.ops->sample_count(&b.back, b.counts,
+					 &(struct sample_history){.id = &(int32_t){VOCAB}, .count = 1}, &err),
+		STATUS_BUG);
 	must(b.back.ops->sample_count(&b.back, b.counts, &(struct sample_history){.place = 1}, &err), &err);
 	close_bed(&b);
 }
 
 static void faults_of_the_driver_are_told(void **state)
 {
-	static const char *const faults[] = {"cuStreamCreate=2", "cuEventCreate=2", "cuMemHostAlloc=2", "cuMemcpyHtoDAsync_v2=719",
+	static const char *const faults[] = {"cuStreamCreate=2",     "cuEventCreate=2",
+					     "cuMemHostAlloc=2",     "cuMemcpyHtoDAsync_v2=719",
 					     "cuLaunchKernelEx=719", "cuStreamWaitEvent=719"};
 	struct error err = {0};
 	struct bed b;
@@ -432,7 +444,8 @@ static void work_is_captured_and_replayed(void **state)
 
 static void without_a_graph_the_work_runs(void **state)
 {
-	static const char *const faults[] = {"cuStreamBeginCapture_v2=900", "cuStreamEndCapture=901", "cuGraphInstantiateWithFlags=2"};
+	static const char *const faults[] = {"cuStreamBeginCapture_v2=900", "cuStreamEndCapture=901",
+					     "cuGraphInstantiateWithFlags=2"};
 	struct error err = {0};
 	struct work w;
 	struct bed b;
@@ -449,13 +462,17 @@ static void without_a_graph_the_work_runs(void **state)
 	open_work(&w, &b, "");
 	w.fails = true;
 	for (int j = 0; j < 3; j++)
-		assert_int_equal(b.back.ops->replay(&b.back, &(struct replay){.key = 9, .run = copy, .arg = &w}, &err), STATUS_BUG);
+		assert_int_equal(
+			b.back.ops->replay(&b.back, &(struct replay){.key = 9, .run = copy, .arg = &w}, &err),
+			STATUS_BUG);
 	w.fails = false;
 	replays(&w, 9, 1);
 	replays(&w, 10, 1);
 	replays(&w, 10, 2);
 	setenv("FAKE_CUDA", "cuGraphLaunch=719", 1);
-	assert_int_not_equal(b.back.ops->replay(&b.back, &(struct replay){.key = 10, .run = copy, .arg = &w}, &err), STATUS_OK);
+	assert_int_not_equal(
+		b.back.ops->replay(&b.back, &(struct replay){.key = 10, .run = copy, .arg = &w}, &err),
+		STATUS_OK);
 	setenv("FAKE_CUDA", "", 1);
 	close_bed(&b);
 }
@@ -478,7 +495,9 @@ static void sampling_is_not_captured(void **state)
 	open_sampling(&b, "");
 	for (int i = 0; i < 3; i++) {
 		b.row[0].mask = -1;
-		must(b.back.ops->replay(&b.back, &(struct replay){.key = 3, .run = sample_in_a_graph, .arg = &b}, &err), &err);
+		must(b.back.ops->replay(
+			     &b.back, &(struct replay){.key = 3, .run = sample_in_a_graph, .arg = &b}, &err),
+		     &err);
 	}
 	assert_non_null(strstr(gpu_backend_replay_refused(&b.back), "cannot be part of a graph"));
 	close_bed(&b);
@@ -508,7 +527,8 @@ static void rows_are_embedded(void **state)
 	for (int i = 0; i < 4; i++) {
 		const int ids[] = {9, 4, 6, 0};
 
-		assert_memory_equal((uint16_t *)x.data + (int64_t)i * 24, (uint16_t *)table.data + (int64_t)ids[i] * 24, 48);
+		assert_memory_equal((uint16_t *)x.data + (int64_t)i * 24,
+				    (uint16_t *)table.data + (int64_t)ids[i] * 24, 48);
 	}
 	setenv("FAKE_CUDA", "cuLaunchKernel=719", 1); /* an ordinary launch, which is not early */
 	assert_int_not_equal(b.back.ops->paged_embed(&b.back, &rows, table, last, x, &err), STATUS_OK);
@@ -553,33 +573,42 @@ static void rope_writes_the_cache(void **state)
 	memcpy(slot.data, (int32_t[]){7, 8, 0}, 12);
 	rows.position = position.data;
 	rows.slot = slot.data;
-	must(b.back.ops->paged_rope(&b.back, &rows, &at, again, norm, norm, 1e-6f, cos_sin, &e4m3, &err), &err);
+	must(b.back.ops->paged_rope(&b.back, &rows, &at, again, norm, norm, 1e-6f, cos_sin, &e4m3, &err),
+	     &err);
 	memcpy(again.data, qkv.data, T * (HEADS + 2 * KV) * DIM * 2);
 	must(b.back.ops->paged_rope(&b.back, &rows, &at, qkv, norm, norm, 1e-6f, cos_sin, &bf16, &err), &err);
 	k = again;
 	k.cols = DIM;
 	k.data = (uint16_t *)again.data + (int64_t)HEADS * DIM;
-	must(b.back.ops->head_norm_rope(&b.back, k, KV, norm, 1e-6f, position.data, cos_sin, raw, rstd, &err), &err);
+	must(b.back.ops->head_norm_rope(&b.back, k, KV, norm, 1e-6f, position.data, cos_sin, raw, rstd, &err),
+	     &err);
 	for (int t = 0; t < T; t++) {
 		const int64_t at_slot = ((int32_t *)slot.data)[t];
 		const uint16_t *to = (uint16_t *)bf16.kv.data + at_slot * 2 * KV * DIM;
 
-		assert_memory_equal(to, (uint16_t *)again.data + (int64_t)t * again.ld + HEADS * DIM, DIM * 2);
-		assert_memory_equal(to + DIM, (uint16_t *)qkv.data + (int64_t)t * qkv.ld + (HEADS + KV) * DIM, DIM * 2);
+		assert_memory_equal(to, (uint16_t *)again.data + (int64_t)t * again.ld + HEADS * DIM,
+				    DIM * 2);
+		assert_memory_equal(to + DIM, (uint16_t *)qkv.data + (int64_t)t * qkv.ld + (HEADS + KV) * DIM,
+				    DIM * 2);
 		for (int h = 0; h < 2; h++) {
 			float most = 0;
 
 			for (int j = 0; j < DIM; j++)
 				most = fmaxf(most, fabsf(bf16_to_f32(to[h * DIM + j])));
 			/* a page's scales of one head follow each other */
-			assert_true(((float *)e4m3.scale.data)[at_slot / PAGE * 2 * PAGE + h * PAGE + at_slot % PAGE] == most / 448);
+			assert_true(((float *)e4m3.scale.data)[at_slot / PAGE * 2 * PAGE + h * PAGE +
+							       at_slot % PAGE] == most / 448);
 		}
 	}
 	bf16.kv.dtype = DTYPE_F32;
-	assert_int_equal(b.back.ops->paged_rope(&b.back, &rows, &at, qkv, none, none, 1e-6f, cos_sin, &bf16, &err), STATUS_UNSUPPORTED);
-	assert_int_equal(b.back.ops->paged_rope(&b.back, &rows, &(struct attention){.heads = 1, .kv_heads = 1, .head_dim = 24}, qkv,
-						none, none, 1e-6f, cos_sin, &e4m3, &err),
-			 STATUS_UNSUPPORTED);
+	assert_int_equal(
+		b.back.ops->paged_rope(&b.back, &rows, &at, qkv, none, none, 1e-6f, cos_sin, &bf16, &err),
+		STATUS_UNSUPPORTED);
+	assert_int_equal(
+		b.back.ops->paged_rope(&b.back, &rows,
+				       &(struct attention){.heads = 1, .kv_heads = 1, .head_dim = 24}, qkv,
+				       none, none, 1e-6f, cos_sin, &e4m3, &err),
+		STATUS_UNSUPPORTED);
 	close_bed(&b);
 }
 

@@ -10,12 +10,12 @@
 
 /* Each number of rows stands for those below it. The likely ones come first, because the time may end. A
  * step with a prompt beside decoding requests has up to 1024 rows (ROWS_TILE in engine.c), or a multiple. */
-static const int32_t counts[] = {1,    64,   256,  32,	  128, 8,   16,	 1024, 512, 8192, 768, 1152, 2048,
-				 4096, 1280, 1536, 384, 192, 96,  48,	 640,  24,  896,  160, 224,  3072};
+static const int32_t counts[] = {1,    64,   256,  32,	128, 8,	 16, 1024, 512, 8192, 768, 1152, 2048,
+				 4096, 1280, 1536, 384, 192, 96, 48, 640,  24,	896,  160, 224,	 3072};
 
-/* Steps of these numbers of rows decide among ways that are nearly equal by themselves. Those that gain most come
- * first: with 256 rows and more, an H200 is at its power limit, and all near ways take about as long. A number stands
- * for those below it, so it comes before them. */
+/* Steps of these numbers of rows decide among ways that are nearly equal by themselves. Those that gain most
+ * come first: with 256 rows and more, an H200 is at its power limit, and all near ways take about as long. A
+ * number stands for those below it, so it comes before them. */
 static const int32_t refined[] = {64, 32, 128, 256, 8, 16, 512, 96, 192, 384};
 
 static const double ordinary_choose_s = 0.5, single_s = 0.05; /* after which no window begins */
@@ -28,10 +28,10 @@ static double now_s(void)
 
 enum { DECODE_ROWS = 64, TIMES = 7 }; /* of the step that a deterministic cost is measured with */
 enum { SINGLE_KEYS = 512, WINDOWS = 3, STEPS = 4 }; /* of the steps with one row that are compared */
-enum { LAYERS_LEAST = 3 }; /* of the steps that decide */
+enum { LAYERS_LEAST = 3 };			    /* of the steps that decide */
 #define HOST_TIMES 1.3
-#define WEIGHTS_LEAST 2.5e8 /* bytes of these layers' weights in BF16, more than the L2 holds */
-enum { PREFILL_LEAST = 512 };			    /* steps with fewer rows have rows of as many sequences */
+#define WEIGHTS_LEAST 2.5e8   /* bytes of these layers' weights in BF16, more than the L2 holds */
+enum { PREFILL_LEAST = 512 }; /* steps with fewer rows have rows of as many sequences */
 
 /* A step of padding rows that write to page 0. With several adapters, all rows use the first one, or none. A
  * single row may have several pages, all of which are page 0. It is at the first position of the last one,
@@ -99,8 +99,8 @@ static int64_t layers_of(const struct shape *s)
 	return needed > LAYERS_LEAST ? needed : LAYERS_LEAST;
 }
 
-/* Whether the device takes much longer for such a step than the host to enqueue it. Otherwise the time of steps in a
- * row would be the host's. */
+/* Whether the device takes much longer for such a step than the host to enqueue it. Otherwise the time of
+ * steps in a row would be the host's. */
 static enum status is_timed(struct step_run *step, bool *out, struct error *err)
 {
 	struct gpu_stream *stream = gpu_backend_stream(&step->l->back);

@@ -5,8 +5,8 @@
 
 /* Chooses how a GPU's GEMMs run, for the numbers of rows that steps have, by timing them
  * (gpu_backend_choose). It times steps with one row by the persistent kernel and operation by operation, and
- * keeps the faster way. This ends early, with OK, after `seconds`. Then steps decide among the fastest ways of
- * each GEMM (gpu_backend_refine), for at most LOAD_REFINE_S. Page 0 of the cache is overwritten. */
+ * keeps the faster way. This ends early, with OK, after `seconds`. Then steps decide among the fastest ways
+ * of each GEMM (gpu_backend_refine), for at most LOAD_REFINE_S. Page 0 of the cache is overwritten. */
 enum status load_choose(struct loaded *l, double seconds, struct error *err);
 #define LOAD_CHOOSE_S 1.2
 #define LOAD_REFINE_S 0.6

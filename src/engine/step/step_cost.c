@@ -3,7 +3,8 @@
 
 static const double recent = 0.1; /* weight of the last step in the average */
 static const double hold_share = 0.5, hold_lead_ns = 1e6;
-/* Long steps leave the host more time, and a client that leaves waits for the next one too if it is planned. */
+/* Long steps leave the host more time, and a client that leaves waits for the next one too if it is planned.
+ */
 static const double long_ns = 40e6, hold_share_long = 0.8;
 static const double factor_least = 1e-2, factor_most = 1e3;
 

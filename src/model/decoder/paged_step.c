@@ -306,8 +306,8 @@ static enum status forward(void *arg, struct error *err)
 /* Steps with one row per sequence repeat; a step with prefill rows is long enough to launch each time. */
 static uint64_t key_of(const struct paged_step *s, const struct paged_rows *rows)
 {
-	const bool repeats = s->options.replays && s->layers == s->model->shape.layers && rows->outputs == rows->rows &&
-			     rows->sequences <= rows->rows &&
+	const bool repeats = s->options.replays && s->layers == s->model->shape.layers &&
+			     rows->outputs == rows->rows && rows->sequences <= rows->rows &&
 			     rows->begin[rows->sequences] == (int32_t)rows->sequences;
 
 	const uint64_t adapted = s->model->owners > 1 && rows->adapted;

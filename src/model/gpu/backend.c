@@ -58,8 +58,8 @@ static enum status open_all(struct gpu_state *g, struct error *err)
 	return STATUS_OK;
 }
 
-/* A context with libraries and kernels takes less than SHARED_BYTES of the device's memory. `own`: bytes that this
- * process has allocated. */
+/* A context with libraries and kernels takes less than SHARED_BYTES of the device's memory. `own`: bytes that
+ * this process has allocated. */
 #define SHARED_BYTES ((uint64_t)2 << 30)
 static bool is_shared(const struct gpu_state *g, uint64_t own)
 {

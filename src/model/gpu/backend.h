@@ -174,9 +174,9 @@ enum status gpu_backend_watch(struct backend *back, bool watch, struct error *er
 enum status gpu_backend_choose(struct backend *back, double seconds, struct error *err);
 /* After gpu_backend_choose, while watched: chooses again for the GEMMs of steps with this number of rows,
  * among the ways that took little more time than the fastest one. `run` enqueues such a step, or its first
- * layers, and the way with which it takes the least time is used, if the step takes 1 % less than with the
- * fastest one. GEMMs that the step has once keep their way. Ends early, with OK, after `seconds` and the step
- * that is then timed. gpu_backend_has_ways: whether there is something to choose. */
+ * layers. The way with which it takes the least time is used, if it is 1 % less than with the fastest one.
+ * GEMMs that the step has once keep their way. Ends early, with OK, after `seconds` and the step that is then
+ * timed. gpu_backend_has_ways: whether there is something to choose. */
 typedef enum status gpu_step_run(void *arg, struct error *err);
 enum status gpu_backend_refine(struct backend *back, int64_t rows, double seconds, gpu_step_run *run,
 			       void *arg, struct error *err);

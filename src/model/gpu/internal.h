@@ -107,7 +107,7 @@ struct gpu_state {
 	struct gemm_choices *choices; /* made before requests run; NULL: none */
 	struct skinny *skinny;	      /* NULL: not asked for, or not for this device */
 	bool no_fp8_bias;	      /* cuBLASLt has no bias with scales in blocks */
-	bool is_shared; /* others had memory of the device when this back end took its own */
+	bool is_shared;		      /* others had memory of the device when this back end took its own */
 	bool no_e4m3_library;	      /* cuBLASLt has no GEMM of E4M3 with one factor per row */
 	struct attention_state *attends;
 	struct gpu_kernel *kernel[GPU_KERNEL_COUNT];
@@ -304,8 +304,8 @@ struct gpu_pinned {
 };
 /* Owner: caller, gpu_host_free of m->host. */
 enum status gpu_pinned_alloc(struct gpu_state *g, struct gpu_pinned *m, uint64_t bytes, struct error *err);
-/* Copies to or from pinned memory on the stream; few bytes by a kernel, which takes less time. The first kernel
- * after it may not be launched early: kernels that are may read before they wait (step/copy.c). */
+/* Copies to or from pinned memory on the stream; few bytes by a kernel, which takes less time. The first
+ * kernel after it may not be launched early: kernels that are may read before they wait (step/copy.c). */
 enum status gpu_few_to(struct gpu_state *g, gpu_ptr to, const struct gpu_pinned *from, uint64_t bytes,
 		       struct error *err);
 enum status gpu_few_from(struct gpu_state *g, const struct gpu_pinned *to, gpu_ptr from, uint64_t bytes,

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chooses again among the ways of a GEMM that took little more time than the fastest one (choose.c), by the time
- * of a step. In a step, kernels begin before the kernel ahead of them has ended, and some ways of the library
- * begin with a copy or a memset. On an H200, the way that was fastest by itself took up to 45 % longer in a step
- * than another one.
+ * Chooses again among the ways of a GEMM that took little more time than the fastest one (choose.c), by the
+ * time of a step. In a step, kernels begin before the kernel ahead of them has ended, and some ways of the
+ * library begin with a copy or a memset. On an H200, the way that was fastest by itself took up to 45 %
+ * longer in a step than another one.
  */
 #include <math.h>
 #include "core/clock.h"
 #include "model/gpu/gemm/gemm.h"
 
 enum { STEPS = 3, ROUNDS = 3 };
-static const double again = 1.02;  /* times the shortest time: such a way is timed again */
-static const double gain = 0.99;   /* times that of the way that runs anyway: another one must take less */
+static const double again = 1.02; /* times the shortest time: such a way is timed again */
+static const double gain = 0.99;  /* times that of the way that runs anyway: another one must take less */
 
 struct refining {
 	struct backend *back;
@@ -137,9 +137,8 @@ static enum status refine(struct refining *r, struct error *err)
 	unsigned best;
 
 	for (unsigned round = 0; !st && round < ROUNDS; round++) {
-		const double limit = round && fastest(r) < choice_of(r)->nears
-					     ? again * r->seconds[fastest(r)]
-					     : INFINITY;
+		const double limit =
+			round && fastest(r) < choice_of(r)->nears ? again * r->seconds[fastest(r)] : INFINITY;
 
 		for (unsigned i = 0; !st && i < choice_of(r)->nears && !(round + i && is_late(r)); i++)
 			if (r->seconds[i] <= limit && !isinf(r->seconds[i]))
@@ -148,8 +147,7 @@ static enum status refine(struct refining *r, struct error *err)
 	if (st)
 		return st;
 	best = fastest(r);
-	if (best == choice_of(r)->nears ||
-	    (r->seconds[0] > 0 && r->seconds[best] > gain * r->seconds[0]))
+	if (best == choice_of(r)->nears || (r->seconds[0] > 0 && r->seconds[best] > gain * r->seconds[0]))
 		return keep_first(r, err);
 	return take_way(r, best, err);
 }

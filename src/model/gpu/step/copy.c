@@ -3,9 +3,8 @@
 #include "kernel/train/rows.h"
 #include "model/gpu/internal.h"
 
-/* On an H200, a copy of the copy engine begins 6 us after the kernel before it has ended, and the next kernel 7 us
- * after the copy. A kernel that copies needs about 2 us for each. It reads the host's memory at half the
- * engine's rate at least. */
+/* On an H200, a copy of the copy engine begins 6 us after the end of the kernel before it. The next kernel
+ * begins 7 us after the copy. A kernel that copies should need about 2 us for each. */
 #define FEW_BYTES ((uint64_t)256 << 10)
 
 /* Pinned memory without an address on the device is for the copy engine. */
@@ -35,15 +34,13 @@ static enum status by_kernel(struct gpu_state *g, gpu_ptr to, gpu_ptr from, uint
 enum status gpu_few_to(struct gpu_state *g, gpu_ptr to, const struct gpu_pinned *from, uint64_t bytes,
 		       struct error *err)
 {
-	return is_for_kernel(from, bytes)
-		       ? by_kernel(g, to, from->device, bytes, err)
-		       : gpu_stream_copy_to(g->stream, to, from->host, bytes, err);
+	return is_for_kernel(from, bytes) ? by_kernel(g, to, from->device, bytes, err)
+					  : gpu_stream_copy_to(g->stream, to, from->host, bytes, err);
 }
 
 enum status gpu_few_from(struct gpu_state *g, const struct gpu_pinned *to, gpu_ptr from, uint64_t bytes,
 			 struct error *err)
 {
-	return is_for_kernel(to, bytes)
-		       ? by_kernel(g, to->device, from, bytes, err)
-		       : gpu_stream_copy_from(g->stream, to->host, from, bytes, err);
+	return is_for_kernel(to, bytes) ? by_kernel(g, to->device, from, bytes, err)
+					: gpu_stream_copy_from(g->stream, to->host, from, bytes, err);
 }

@@ -38,8 +38,8 @@ enum status gpu_paged_embed(struct backend *back, const struct paged_rows *rows,
 		return error_set(err, STATUS_UNSUPPORTED, "a GPU's embedding is BF16, but this one is %s",
 				 dtype_name(table.dtype));
 	/* Not early: the kernels of a step read its lists before they wait (paged/lists.c). */
-	return gpu_run(back, GPU_KERNEL_STEP_EMBED, step_blocks((uint64_t)x.rows, (uint64_t)x.cols), STEP_THREADS, 0,
-		       &args, err);
+	return gpu_run(back, GPU_KERNEL_STEP_EMBED, step_blocks((uint64_t)x.rows, (uint64_t)x.cols),
+		       STEP_THREADS, 0, &args, err);
 }
 
 static enum status check_rope(const struct attention *at, const struct paged_layer *cache, struct error *err)
