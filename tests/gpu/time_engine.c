@@ -310,15 +310,16 @@ static void measure(struct bench *b, const char *what)
 	}
 }
 
-/* tuning_s: the part of load_s that timed ways to compute GEMMs. */
+/* tuning_s: the part of load_s that timed ways to compute GEMMs. shared: other processes use the GPU. */
 static void tell_start(const struct bench *b, double first_token_s)
 {
 	const struct loaded *l = engine_loaded(b->e);
+	const bool gpu = l->back.kind == BACKEND_GPU;
 
-	printf("{\"what\": \"start\", \"device\": \"%s\", \"load_s\": %.2f, \"tuning_s\": %.2f, \"first_token_s\": %.2f, \"pages\": %lld}\n",
-	       load_facts(l).device, engine_ready(b->e).load_s,
-	       l->back.kind == BACKEND_GPU ? gpu_backend_tuning_s(&l->back) : 0, first_token_s,
-	       (long long)l->pages);
+	printf("{\"what\": \"start\", \"device\": \"%s\", \"load_s\": %.2f, \"tuning_s\": %.2f, \"first_token_s\": %.2f, \"pages\": "
+	       "%lld, \"shared\": %s}\n",
+	       load_facts(l).device, engine_ready(b->e).load_s, gpu ? gpu_backend_tuning_s(&l->back) : 0,
+	       first_token_s, (long long)l->pages, gpu && gpu_backend_is_shared(&l->back) ? "true" : "false");
 	fflush(stdout);
 }
 

@@ -454,7 +454,9 @@ static void steps_decide_nothing_without_time_or_choices(void **state)
 	gpu_backend_release(&b.back);
 }
 
-static bool finds_sharing(const char *fault)
+/* `first` and `then`: what others have of the device's memory, in MiB, when the back end begins and before it
+ * takes `own` bytes. */
+static bool finds_sharing(const char *first, const char *then, uint64_t own)
 {
 	const struct gpu_backend_options options = {.attention = GPU_ATTENTION_OWN};
 	struct error err = {0};
@@ -462,9 +464,11 @@ static bool finds_sharing(const char *fault)
 	struct arena arena;
 	bool is_shared;
 
-	setenv("FAKE_CUDA", fault, 1);
+	setenv("FAKE_CUDA", first, 1);
 	must(gpu_backend_create(&back, &options, &arena, &err), &err);
-	is_shared = gpu_of(&back)->is_shared;
+	setenv("FAKE_CUDA", then, 1);
+	must(gpu_backend_take(&back, own, &err), &err);
+	is_shared = gpu_backend_is_shared(&back);
 	gpu_backend_release(&back);
 	unsetenv("FAKE_CUDA");
 	return is_shared;
@@ -475,8 +479,10 @@ static void a_device_whose_memory_is_in_use_is_shared(void **state)
 	(void)state;
 	skip_without_kernels();
 	fakes_take();
-	assert_false(finds_sharing("context=1000")); /* MiB in use */
-	assert_true(finds_sharing("context=3000"));
+	assert_false(finds_sharing("context=1000", "context=1000", 1 << 20));
+	assert_false(finds_sharing("context=1000", "context=1000", (uint64_t)5 << 30)); /* its own */
+	assert_true(finds_sharing("context=3000", "context=1000", 1 << 20));
+	assert_true(finds_sharing("context=1000", "context=3000", 1 << 20)); /* they came meanwhile */
 }
 
 /* Clusters of eight blocks are for a device that nobody else uses (model/gpu/gemm/gemm.c). */
@@ -619,6 +625,31 @@ static void logits_of(struct loaded *l, uint16_t *out)
 	must(l->back.ops->get(&l->back, paged_step_logits(l->step), out, &err), &err);
 }
 
+/* On the fake device a step takes the host's time, so it decides only if asked to anyway. */
+static void steps_as_served_decide(void **state)
+{
+	uint16_t before[4096], after[4096];
+	struct error err = {0};
+	struct loaded l;
+
+	(void)state;
+	skip_without_kernels();
+	for (int e4m3 = 0; e4m3 < 2; e4m3++) {
+		open_loaded(&l, e4m3);
+		must(load_choose(&l, 100, &err), &err);
+		logits_of(&l, before);
+		assert_true(gpu_backend_has_ways(&l.back, 8));
+		must(load_refine(&l, 8, 100, true, &err), &err);
+		must(load_refine(&l, 1, 100, true, &err), &err);
+		must(load_refine(&l, 7, 100, true, &err), &err); /* no choices */
+		assert_false(gpu_of(&l.back)->choices->watching);
+		logits_of(&l, after);
+		for (int64_t i = 0; i < l.model->shape.vocab; i++)
+			assert_true(fabsf(bf16_to_f32(before[i]) - bf16_to_f32(after[i])) < 0.05f);
+		load_close(&l);
+	}
+}
+
 static void a_step_can_end_after_some_layers(void **state)
 {
 	uint16_t all[4096], first[4096], again[4096];
@@ -679,6 +710,7 @@ int main(void)
 		cmocka_unit_test(a_shared_device_has_no_wide_clusters),
 		cmocka_unit_test(an_ordinary_time_leaves_a_deterministic_back_end_as_it_was),
 		cmocka_unit_test(a_model_has_choices_for_its_rows),
+		cmocka_unit_test(steps_as_served_decide),
 		cmocka_unit_test(a_step_can_end_after_some_layers),
 		cmocka_unit_test(a_failing_device_is_reported),
 	};

@@ -28,9 +28,12 @@ static double now_s(void)
 
 enum { DECODE_ROWS = 64, TIMES = 7 }; /* of the step that a deterministic cost is measured with */
 enum { SINGLE_KEYS = 512, WINDOWS = 3, STEPS = 4 }; /* of the steps with one row that are compared */
-enum { LAYERS_LEAST = 3 };			    /* of the steps that decide */
+/* Steps that decide. Their layers have more bytes of weights in BF16 than the L2 holds. The device takes so
+ * many times as long as the host to enqueue them. */
+enum { LAYERS_LEAST = 3, DECODE_KEYS = 512 };
+#define WEIGHTS_LEAST 2.5e8
 #define HOST_TIMES 1.3
-#define WEIGHTS_LEAST 2.5e8   /* bytes of these layers' weights in BF16, more than the L2 holds */
+
 enum { PREFILL_LEAST = 512 }; /* steps with fewer rows have rows of as many sequences */
 
 /* A step of padding rows that write to page 0. With several adapters, all rows use the first one, or none. A
@@ -78,17 +81,62 @@ static enum status choose(struct loaded *l, const int32_t *zeros, int64_t rows, 
 	return st ? st : ended;
 }
 
-struct step_run {
+/* A step as it is served: each row belongs to a sequence of its own. All keys are on page 0. */
+struct decode_step {
 	struct loaded *l;
-	const int32_t *zeros;
-	int64_t rows;
+	struct paged_rows rows;
+	int32_t *list; /* of all lists */
 };
 
-static enum status run_rows(void *arg, struct error *err)
+static enum status run_decode(void *arg, struct error *err)
 {
-	const struct step_run *r = arg;
+	const struct decode_step *d = arg;
 
-	return run(r->l, r->zeros, r->rows, 1, false, err);
+	return paged_step_forward(d->l->step, &d->rows, err);
+}
+
+/* Pages of a sequence with about DECODE_KEYS keys, if it can have so many. */
+static int64_t pages_of_keys(const struct paged_limits *most)
+{
+	const int64_t wanted = (DECODE_KEYS + most->page_tokens - 1) / most->page_tokens;
+
+	return wanted < most->pages ? wanted : most->pages;
+}
+
+/* Owner: caller, free of list. */
+static enum status make_decode(struct decode_step *d, struct loaded *l, int64_t rows, struct error *err)
+{
+	const struct paged_limits *most = &l->most;
+	const int64_t sequences = rows < most->sequences ? rows : most->sequences,
+		      pages = pages_of_keys(most);
+	const int64_t zeros = rows > sequences * pages ? rows : sequences * pages;
+	const int32_t keys = (int32_t)((pages - 1) * most->page_tokens + 1);
+	int32_t *list = calloc((size_t)(zeros + 2 * sequences + 1), sizeof(*list));
+	int32_t *begin = list + zeros, *all_keys = begin + sequences + 1;
+
+	if (!list)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for the lists of a step");
+	for (int64_t i = 0; i < sequences; i++) {
+		begin[i + 1] = (int32_t)i + 1;
+		all_keys[i] = keys;
+	}
+	*d = (struct decode_step){.l = l,
+				  .list = list,
+				  .rows = {.token = list,
+					   .position = list,
+					   .slot = list,
+					   .begin = begin,
+					   .keys = all_keys,
+					   .page = list,
+					   .output = list,
+					   .rows = rows,
+					   .sequences = sequences,
+					   .outputs = rows <= most->outputs ? rows : 0,
+					   .page_ld = pages,
+					   .keys_most = keys,
+					   .page_tokens = most->page_tokens}};
+	return STATUS_OK;
 }
 
 static int64_t layers_of(const struct shape *s)
@@ -99,17 +147,20 @@ static int64_t layers_of(const struct shape *s)
 	return needed > LAYERS_LEAST ? needed : LAYERS_LEAST;
 }
 
-/* Whether the device takes much longer for such a step than the host to enqueue it. Otherwise the time of
- * steps in a row would be the host's. */
-static enum status is_timed(struct step_run *step, bool *out, struct error *err)
+/* Whether the device takes much longer for a step than the host to enqueue it. Otherwise the time of steps in
+ * a row would be the host's. */
+static enum status is_timed(struct loaded *l, const int32_t *zeros, int64_t rows, bool *out,
+			    struct error *err)
 {
-	struct gpu_stream *stream = gpu_backend_stream(&step->l->back);
-	enum status st = gpu_stream_wait(stream, err);
-	const double begin = now_s();
-	double enqueued_s = 0;
+	struct gpu_stream *stream = gpu_backend_stream(&l->back);
+	enum status st = run(l, zeros, rows, 1, false, err); /* loads kernels */
+	double begin, enqueued_s;
 
 	if (!st)
-		st = run_rows(step, err);
+		st = gpu_stream_wait(stream, err);
+	begin = now_s();
+	if (!st)
+		st = run(l, zeros, rows, 1, false, err);
 	enqueued_s = now_s() - begin;
 	if (!st)
 		st = gpu_stream_wait(stream, err);
@@ -117,26 +168,34 @@ static enum status is_timed(struct step_run *step, bool *out, struct error *err)
 	return st;
 }
 
-/* Chooses again for steps with so many rows, by the time of such steps. */
-static enum status refine(struct loaded *l, const int32_t *zeros, int64_t rows, double left_s,
+static enum status refine(struct loaded *l, const struct decode_step *step, double seconds, bool anyway,
 			  struct error *err)
 {
-	struct step_run step = {.l = l, .zeros = zeros, .rows = rows};
+	const int64_t rows = step->rows.rows;
+	bool timed = anyway;
+	enum status st = anyway ? STATUS_OK : is_timed(l, step->list, rows, &timed, err);
+
+	if (!st && anyway)
+		st = run_decode((void *)step, err); /* notes the GEMMs */
+	return st || !timed ? st : gpu_backend_refine(&l->back, rows, seconds, run_decode, (void *)step, err);
+}
+
+enum status load_refine(struct loaded *l, int64_t rows, double seconds, bool anyway, struct error *err)
+{
+	struct decode_step step = {0};
 	struct error ignored = {0};
-	bool timed = false;
 	enum status st, ended;
 
-	if (left_s <= 0 || !gpu_backend_has_ways(&l->back, rows))
+	if (seconds <= 0 || !gpu_backend_has_ways(&l->back, rows))
 		return STATUS_OK;
 	st = gpu_backend_watch(&l->back, true, err);
+	if (!st)
+		st = make_decode(&step, l, rows, err);
 	paged_step_layers(l->step, layers_of(&l->model->shape));
 	if (!st)
-		st = run_rows(&step, err);
-	if (!st)
-		st = is_timed(&step, &timed, err);
-	if (!st && timed)
-		st = gpu_backend_refine(&l->back, rows, left_s, run_rows, &step, err);
+		st = refine(l, &step, seconds, anyway, err);
 	paged_step_layers(l->step, INT64_MAX);
+	free(step.list);
 	ended = gpu_backend_watch(&l->back, false, st ? &ignored : err);
 	return st ? st : ended;
 }
@@ -220,7 +279,7 @@ static enum status choose_single(struct loaded *l, const int32_t *zeros, double 
 	enum status st = choose(l, zeros, 1, left_s, err);
 
 	if (!st)
-		st = refine(l, zeros, 1, fmin(refine_single_s, left_s), err);
+		st = load_refine(l, 1, fmin(refine_single_s, left_s), false, err);
 	if (!both)
 		return st;
 	if (st)
@@ -228,7 +287,7 @@ static enum status choose_single(struct loaded *l, const int32_t *zeros, double 
 	return st ? st : compare_single(l, zeros, err);
 }
 
-static enum status refine_all(struct loaded *l, const int32_t *zeros, int64_t most, struct error *err)
+static enum status refine_all(struct loaded *l, int64_t most, struct error *err)
 {
 	const double begin = now_s();
 	enum status st = STATUS_OK;
@@ -237,7 +296,7 @@ static enum status refine_all(struct loaded *l, const int32_t *zeros, int64_t mo
 		const double left_s = LOAD_REFINE_S - (now_s() - begin);
 
 		if (refined[i] <= most)
-			st = refine(l, zeros, refined[i], left_s, err);
+			st = load_refine(l, refined[i], left_s, false, err);
 	}
 	return st;
 }
@@ -261,7 +320,7 @@ enum status load_choose(struct loaded *l, double seconds, struct error *err)
 					    : choose(l, zeros, counts[i], left_s, err);
 	}
 	if (!st)
-		st = refine_all(l, zeros, decode_most, err);
+		st = refine_all(l, decode_most, err);
 	free(zeros);
 	return st;
 }
@@ -306,7 +365,7 @@ enum status load_deterministic_cost(struct loaded *l, struct deterministic_cost 
 	gpu_backend_ordinary_begin(&l->back, &kept);
 	st = choose(l, zeros, rows, ordinary_choose_s, err);
 	if (!st)
-		st = refine(l, zeros, rows, ordinary_refine_s, err);
+		st = load_refine(l, rows, ordinary_refine_s, false, err);
 	if (!st)
 		st = time_steps(l, zeros, rows, &cost.ordinary_s, err);
 	gpu_backend_ordinary_end(&l->back, &kept);

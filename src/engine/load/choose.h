@@ -8,6 +8,10 @@
  * keeps the faster way. This ends early, with OK, after `seconds`. Then steps decide among the fastest ways
  * of each GEMM (gpu_backend_refine), for at most LOAD_REFINE_S. Page 0 of the cache is overwritten. */
 enum status load_choose(struct loaded *l, double seconds, struct error *err);
+/* Chooses again for steps with so many rows, each of which is a sequence with some hundred keys, by the time
+ * of such steps. Nothing is chosen if the host takes about as long to enqueue a step as the device to run it,
+ * unless `anyway`. Otherwise as gpu_backend_refine. */
+enum status load_refine(struct loaded *l, int64_t rows, double seconds, bool anyway, struct error *err);
 #define LOAD_CHOOSE_S 1.2
 #define LOAD_REFINE_S 0.6
 /* Times both kinds of steps on a deterministic GPU, before requests run and before its first step. Page 0 of

@@ -107,6 +107,11 @@ enum status gpu_backend_take(struct backend *back, uint64_t bytes, struct error 
 	return STATUS_OK;
 }
 
+bool gpu_backend_is_shared(const struct backend *back)
+{
+	return gpu_of(back)->is_shared;
+}
+
 enum status gpu_backend_pin(struct backend *back, uint64_t bytes, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);

@@ -53,6 +53,9 @@ void gpu_backend_hold(struct backend *back, bool hold);
 bool gpu_backend_holds(const struct backend *back);
 /* Allocates the arena's memory. NO_RESOURCE with NO_MEMORY: the device has too little. */
 enum status gpu_backend_take(struct backend *back, uint64_t bytes, struct error *err);
+/* Whether other processes had more than about 2 GB of the device's memory when this back end began or took
+ * its own. Then generation uses no GEMMs with clusters of eight blocks, which may crash. */
+bool gpu_backend_is_shared(const struct backend *back);
 /* Allocates and pins the memory of back->host, which the caller has set. NO_MEMORY: there is too little, or
  * the driver cannot pin it. 0 bytes: no effect. */
 enum status gpu_backend_pin(struct backend *back, uint64_t bytes, struct error *err);
