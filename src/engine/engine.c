@@ -93,10 +93,11 @@ static struct schedule_options schedule_options(const struct engine *e)
 		.budget_ns = e->options.step_ms ? e->options.step_ms * 1e6
 			     : gpu		? 30e6
 						: 250e6,
-		/* A cancelled request waits for the running step, and for the next one if that is planned:
-		 * 1.2 steps at most (step_cost_hold_ns). The target is 100 ms. */
+		/* A cancelled request waits for the running step, and perhaps for the next one, which is
+		 * planned in the middle of the running one. So it waits for 1.5 steps at most. The target is
+		 * 100 ms. */
 		.budget_idle_ns = gpu ? 60e6 : 1e9,
-		.budget_backlog_ns = gpu && !e->options.step_ms ? 95e6 : 0,
+		.budget_backlog_ns = gpu && !e->options.step_ms ? 60e6 : 0,
 		.rows_tile = rows_tile(e, gpu),
 		.prefill_steps = e->options.prefill_steps ? e->options.prefill_steps : PREFILL_STEPS,
 		.bypass_most = BYPASS_MOST,

@@ -271,8 +271,6 @@ static void test_loop__how_long_a_plan_can_wait(void **state)
 
 	(void)state;
 	assert_int_equal(step_cost_hold_ns(&c, 20e6), 9000000);
-	assert_int_equal(step_cost_hold_ns(&c, 39e6), 18500000);
-	assert_int_equal(step_cost_hold_ns(&c, 40e6), 31000000); /* a long step */
 	assert_int_equal(step_cost_hold_ns(&c, 2e6), 0);
 	assert_int_equal(step_cost_hold_ns(&c, 1e3), 0);
 	c.factor = 40;

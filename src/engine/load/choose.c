@@ -111,12 +111,13 @@ static enum status make_decode(struct decode_step *d, struct loaded *l, int64_t 
 		      pages = pages_of_keys(most);
 	const int64_t zeros = rows > sequences * pages ? rows : sequences * pages;
 	const int32_t keys = (int32_t)((pages - 1) * most->page_tokens + 1);
-	int32_t *list = calloc((size_t)(zeros + 2 * sequences + 1), sizeof(*list));
-	int32_t *begin = list + zeros, *all_keys = begin + sequences + 1;
+	int32_t *list = calloc((size_t)(zeros + 2 * sequences + 1), sizeof(*list)), *begin, *all_keys;
 
 	if (!list)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for the lists of a step");
+	begin = list + zeros;
+	all_keys = begin + sequences + 1;
 	for (int64_t i = 0; i < sequences; i++) {
 		begin[i + 1] = (int32_t)i + 1;
 		all_keys[i] = keys;
@@ -168,36 +169,51 @@ static enum status is_timed(struct loaded *l, const int32_t *zeros, int64_t rows
 	return st;
 }
 
-static enum status refine(struct loaded *l, const struct decode_step *step, double seconds, bool anyway,
-			  struct error *err)
+/* From one noted step on, so that a GEMM that the step has once is known as such. */
+static enum status refine(struct loaded *l, struct decode_step *step, double seconds, struct error *err)
 {
-	const int64_t rows = step->rows.rows;
-	bool timed = anyway;
-	enum status st = anyway ? STATUS_OK : is_timed(l, step->list, rows, &timed, err);
+	struct error ignored = {0};
+	enum status st = gpu_backend_watch(&l->back, true, err), ended;
 
-	if (!st && anyway)
-		st = run_decode((void *)step, err); /* notes the GEMMs */
-	return st || !timed ? st : gpu_backend_refine(&l->back, rows, seconds, run_decode, (void *)step, err);
+	if (!st)
+		st = run_decode(step, err);
+	if (!st)
+		st = gpu_backend_refine(&l->back, step->rows.rows, seconds, run_decode, step, err);
+	ended = gpu_backend_watch(&l->back, false, st ? &ignored : err);
+	return st ? st : ended;
+}
+
+/* Without graphs, as the steps that are timed. */
+static enum status is_timed_watched(struct loaded *l, const struct decode_step *step, bool *out,
+				    struct error *err)
+{
+	struct error ignored = {0};
+	enum status st = gpu_backend_watch(&l->back, true, err), ended;
+
+	if (!st)
+		st = is_timed(l, step->list, step->rows.rows, out, err);
+	ended = gpu_backend_watch(&l->back, false, st ? &ignored : err);
+	return st ? st : ended;
 }
 
 enum status load_refine(struct loaded *l, int64_t rows, double seconds, bool anyway, struct error *err)
 {
+	const double end = now_s() + seconds;
 	struct decode_step step = {0};
-	struct error ignored = {0};
-	enum status st, ended;
+	bool timed = anyway;
+	enum status st;
 
 	if (seconds <= 0 || !gpu_backend_has_ways(&l->back, rows))
 		return STATUS_OK;
-	st = gpu_backend_watch(&l->back, true, err);
-	if (!st)
-		st = make_decode(&step, l, rows, err);
+	st = make_decode(&step, l, rows, err);
 	paged_step_layers(l->step, layers_of(&l->model->shape));
-	if (!st)
-		st = refine(l, &step, seconds, anyway, err);
+	if (!st && !anyway)
+		st = is_timed_watched(l, &step, &timed, err);
+	if (!st && timed)
+		st = refine(l, &step, end - now_s(), err);
 	paged_step_layers(l->step, INT64_MAX);
 	free(step.list);
-	ended = gpu_backend_watch(&l->back, false, st ? &ignored : err);
-	return st ? st : ended;
+	return st;
 }
 
 /* A step with one row behind about SINGLE_KEYS keys, if a sequence can have so many. */
@@ -276,10 +292,11 @@ static enum status compare_single(struct loaded *l, const int32_t *zeros, struct
 static enum status choose_single(struct loaded *l, const int32_t *zeros, double left_s, struct error *err)
 {
 	const bool both = paged_step_persistent(l->step, false);
+	const double end = now_s() + left_s;
 	enum status st = choose(l, zeros, 1, left_s, err);
 
 	if (!st)
-		st = load_refine(l, 1, fmin(refine_single_s, left_s), false, err);
+		st = load_refine(l, 1, fmin(refine_single_s, end - now_s()), false, err);
 	if (!both)
 		return st;
 	if (st)

@@ -61,8 +61,8 @@ struct schedule_options {
 	/* Predicted time that a step may take while some request decodes, and while none does. Decode rows
 	 * are planned even if they alone take longer, and so are `rows_least` prefill rows. */
 	double budget_ns, budget_idle_ns;
-	/* Takes the place of both if it is larger, while several running requests lack more than
-	 * `prefill_steps` tiles of prompt rows. Longer steps then answer more requests per second. */
+	/* Takes the place of budget_ns if it is larger, while running requests lack more than `prefill_steps`
+	 * tiles of prompt rows. Longer steps then answer more requests per second. */
 	double budget_backlog_ns;
 	/* Rows of a step with prompts beside decoding requests. Long steps keep these requests waiting. So a
 	 * step has one `prefill_steps`-th of the prompt rows that running requests still lack, at least

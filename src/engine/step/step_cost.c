@@ -3,9 +3,6 @@
 
 static const double recent = 0.1; /* weight of the last step in the average */
 static const double hold_share = 0.5, hold_lead_ns = 1e6;
-/* Long steps leave the host more time, and a client that leaves waits for the next one too if it is planned.
- */
-static const double long_ns = 40e6, hold_share_long = 0.8;
 static const double factor_least = 1e-2, factor_most = 1e3;
 
 /* Time is that of reading the weights, plus FLOP: 2 per parameter and row, and 4 per head element and pair of
@@ -46,8 +43,7 @@ struct schedule_cost step_cost_now(const struct step_cost *c)
 
 uint64_t step_cost_hold_ns(const struct step_cost *c, double predicted_ns)
 {
-	const double step_ns = predicted_ns / (c->factor > 1 ? c->factor : 1);
-	const double ns = (step_ns < long_ns ? hold_share : hold_share_long) * step_ns - hold_lead_ns;
+	const double ns = hold_share * predicted_ns / (c->factor > 1 ? c->factor : 1) - hold_lead_ns;
 
 	return ns > 0 ? (uint64_t)ns : 0;
 }

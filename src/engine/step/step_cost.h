@@ -14,8 +14,7 @@ void step_cost_start(struct step_cost *c, const struct shape *s, bool gpu);
 void step_cost_measured(struct step_cost *c, double predicted_ns, double measured_ns);
 struct schedule_cost step_cost_now(const struct step_cost *c);
 /* For how long after the begin of such a step the plan of the next one can wait. The device does not run out
- * of work if the step takes at least half its predicted time (0.8 of it from 40 ms on), and if the host needs
- * a millisecond to plan and enqueue.
+ * of work if the step takes at least half its predicted time, and the host a millisecond to plan and enqueue.
  * Steps that were slow once make no longer wait: `factor` counts as 1 at most. */
 uint64_t step_cost_hold_ns(const struct step_cost *c, double predicted_ns);
 #endif

@@ -8,8 +8,9 @@
  * timing its candidates would be a twentieth of its total time. */
 enum { ALIGN_MOST = 256, THIN_BELOW = 512, WORTH_TIMES = 1600 };
 /* Clusters of eight blocks sometimes crash if several contexts share a device
- * (docs/explanation/design/model_gpu.md, "Several runs on one card"). Generation is up to 40 % faster with
- * them, so it uses them on a device that it has for itself. Deterministic results do not depend on others. */
+ * (docs/explanation/design/model_gpu.md, "Several runs on one card"). GEMMs of generation take up to a fifth
+ * less time with them, so generation uses them on a device that it has for itself. Deterministic results do
+ * not depend on others. */
 enum { CLUSTER_MOST = 4 };
 
 static unsigned cluster_most(const struct gpu_state *g)
