@@ -397,6 +397,60 @@ static void wide_algorithms_are_taken_if_there_are_no_others(void **state)
 	gpu_backend_release(&b.back);
 }
 
+/* Refines with steps in which way number `fast` takes the least time, while the library has a fault. */
+static void refine_with_fault(struct choose_bed *b, unsigned fast, const char *fault)
+{
+	const struct slow_step step = {.b = b, .rows = MOST, .fast = only_choice(b)->near[fast]};
+	struct error err = {0};
+
+	must(gpu_backend_watch(&b->back, true, &err), &err);
+	must(run_layers(b, MOST, &err), &err);
+	setenv("FAKE_CUBLASLT", fault, 1);
+	must(gpu_backend_refine(&b->back, MOST, 10, run_slowly, (void *)&step, &err), &err);
+	unsetenv("FAKE_CUBLASLT");
+	must(gpu_backend_watch(&b->back, false, &err), &err);
+}
+
+/* The library refuses each algorithm when its plan takes it. */
+static void refused_algorithms_leave_the_first_way(void **state)
+{
+	uint16_t before[MOST * OUT], after[MOST * OUT];
+	struct error err = {0};
+	struct choose_bed b;
+
+	(void)state;
+	skip_without_kernels();
+	open_bed(&b, false, false);
+	get_h(&b, before);
+	must(choose(&b, MOST, 10, &err), &err);
+	refine_with_fault(&b, 1, "check=15");
+	assert_memory_equal(way_of(&b, MOST), &only_choice(&b)->near[0], sizeof(struct gemm_way));
+	get_h(&b, after);
+	are_close(before, after);
+	gpu_backend_release(&b.back);
+}
+
+/* One algorithm does not run in a step. Another one runs in its place, whose time does not count for it. */
+static void an_algorithm_that_a_step_replaces_is_not_taken(void **state)
+{
+	unsigned left = 0, nears;
+	struct error err = {0};
+	struct choose_bed b;
+
+	(void)state;
+	skip_without_kernels();
+	open_bed(&b, false, false);
+	must(choose(&b, MOST, 10, &err), &err);
+	nears = only_choice(&b)->nears;
+	for (unsigned fast = 0; fast < nears; fast++) {
+		refine_with_fault(&b, fast, "second=15");
+		left += memcmp(way_of(&b, MOST), &only_choice(&b)->near[fast], sizeof(struct gemm_way)) != 0;
+		must(refine(&b, 0, false, 10, &err), &err); /* a way that runs, for the noted step */
+	}
+	assert_int_equal(left, 1);
+	gpu_backend_release(&b.back);
+}
+
 static enum status run_never(void *arg, struct error *err)
 {
 	(void)arg;
@@ -704,6 +758,8 @@ int main(void)
 		cmocka_unit_test(a_step_decides_among_near_ways),
 		cmocka_unit_test(a_way_that_does_not_run_in_a_step_is_not_taken),
 		cmocka_unit_test(wide_algorithms_are_taken_if_there_are_no_others),
+		cmocka_unit_test(refused_algorithms_leave_the_first_way),
+		cmocka_unit_test(an_algorithm_that_a_step_replaces_is_not_taken),
 		cmocka_unit_test(without_steps_the_fastest_way_by_itself_stays),
 		cmocka_unit_test(steps_decide_nothing_without_time_or_choices),
 		cmocka_unit_test(a_device_whose_memory_is_in_use_is_shared),

@@ -27,7 +27,7 @@ static double now_s(void)
 }
 
 enum { DECODE_ROWS = 64, TIMES = 7 }; /* of the step that a deterministic cost is measured with */
-enum { SINGLE_KEYS = 512, WINDOWS = 3, STEPS = 4 }; /* of the steps with one row that are compared */
+enum { WINDOWS = 3, STEPS = 4 };      /* of the steps with one row that are compared */
 /* Steps that decide. Their layers have more bytes of weights in BF16 than the L2 holds. The device takes so
  * many times as long as the host to enqueue them. */
 enum { LAYERS_LEAST = 3, DECODE_KEYS = 512 };
@@ -65,11 +65,19 @@ static enum status run(struct loaded *l, const int32_t *zeros, int64_t rows, int
 	return paged_step_forward(l->step, &step, err);
 }
 
+/* Ends watching after work with this status. An earlier error stays. */
+static enum status end_watch(struct loaded *l, enum status st, struct error *err)
+{
+	struct error ignored = {0};
+	const enum status ended = gpu_backend_watch(&l->back, false, st ? &ignored : err);
+
+	return st ? st : ended;
+}
+
 static enum status choose(struct loaded *l, const int32_t *zeros, int64_t rows, double left_s,
 			  struct error *err)
 {
-	struct error ignored = {0};
-	enum status st = gpu_backend_watch(&l->back, true, err), ended;
+	enum status st = gpu_backend_watch(&l->back, true, err);
 
 	if (!st)
 		st = run(l, zeros, rows, 1, false, err);
@@ -77,8 +85,7 @@ static enum status choose(struct loaded *l, const int32_t *zeros, int64_t rows, 
 		st = run(l, zeros, rows, 1, true, err);
 	if (!st)
 		st = gpu_backend_choose(&l->back, left_s, err);
-	ended = gpu_backend_watch(&l->back, false, st ? &ignored : err);
-	return st ? st : ended;
+	return end_watch(l, st, err);
 }
 
 /* A step as it is served: each row belongs to a sequence of its own. All keys are on page 0. */
@@ -172,28 +179,24 @@ static enum status is_timed(struct loaded *l, const int32_t *zeros, int64_t rows
 /* From one noted step on, so that a GEMM that the step has once is known as such. */
 static enum status refine(struct loaded *l, struct decode_step *step, double seconds, struct error *err)
 {
-	struct error ignored = {0};
-	enum status st = gpu_backend_watch(&l->back, true, err), ended;
+	enum status st = gpu_backend_watch(&l->back, true, err);
 
 	if (!st)
 		st = run_decode(step, err);
 	if (!st)
 		st = gpu_backend_refine(&l->back, step->rows.rows, seconds, run_decode, step, err);
-	ended = gpu_backend_watch(&l->back, false, st ? &ignored : err);
-	return st ? st : ended;
+	return end_watch(l, st, err);
 }
 
 /* Without graphs, as the steps that are timed. */
 static enum status is_timed_watched(struct loaded *l, const struct decode_step *step, bool *out,
 				    struct error *err)
 {
-	struct error ignored = {0};
-	enum status st = gpu_backend_watch(&l->back, true, err), ended;
+	enum status st = gpu_backend_watch(&l->back, true, err);
 
 	if (!st)
 		st = is_timed(l, step->list, step->rows.rows, out, err);
-	ended = gpu_backend_watch(&l->back, false, st ? &ignored : err);
-	return st ? st : ended;
+	return end_watch(l, st, err);
 }
 
 enum status load_refine(struct loaded *l, int64_t rows, double seconds, bool anyway, struct error *err)
@@ -216,15 +219,13 @@ enum status load_refine(struct loaded *l, int64_t rows, double seconds, bool any
 	return st;
 }
 
-/* A step with one row behind about SINGLE_KEYS keys, if a sequence can have so many. */
+/* A step with one row behind about DECODE_KEYS keys, if a sequence can have so many. */
 static enum status run_single(struct loaded *l, const int32_t *zeros, struct error *err)
 {
-	const struct paged_limits *most = &l->most;
-	const int64_t known =
-		most->pages < most->rows ? most->pages : most->rows; /* `zeros` has `rows` numbers */
-	const int64_t wanted = (SINGLE_KEYS + most->page_tokens - 1) / most->page_tokens;
+	const int64_t pages = pages_of_keys(&l->most);
 
-	return run(l, zeros, 1, wanted < known ? wanted : known, false, err);
+	/* `zeros` has as many numbers as a step has rows */
+	return run(l, zeros, 1, pages < l->most.rows ? pages : l->most.rows, false, err);
 }
 
 struct window_events {
@@ -347,8 +348,7 @@ static enum status time_steps(struct loaded *l, const int32_t *zeros, int64_t ro
 			      struct error *err)
 {
 	double took[TIMES];
-	struct error ignored = {0};
-	enum status st = gpu_backend_watch(&l->back, true, err), ended; /* no graphs */
+	enum status st = gpu_backend_watch(&l->back, true, err); /* no graphs */
 
 	for (int i = -1; !st && i < TIMES; i++) {
 		const double begin = now_s();
@@ -359,11 +359,10 @@ static enum status time_steps(struct loaded *l, const int32_t *zeros, int64_t ro
 		if (i >= 0)
 			took[i] = now_s() - begin;
 	}
-	ended = gpu_backend_watch(&l->back, false, st ? &ignored : err);
-	if (st || ended)
-		return st ? st : ended;
-	*median = stats_median(took, TIMES);
-	return STATUS_OK;
+	st = end_watch(l, st, err);
+	if (!st)
+		*median = stats_median(took, TIMES);
+	return st;
 }
 
 enum status load_deterministic_cost(struct loaded *l, struct deterministic_cost *out, struct error *err)
