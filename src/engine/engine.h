@@ -18,6 +18,8 @@ struct engine_options {
 	/* Predicted milliseconds that a step may take while some request decodes; 0: 30 on a GPU, 250 on a
 	 * CPU. */
 	double step_ms;
+	/* Predicted milliseconds after which a long step can be stopped; 0: 25. */
+	double slice_ms;
 	/* As in struct schedule_options; 0: usual values of the device. A tile beyond load.rows is cut to it.
 	 */
 	int32_t rows_tile, prefill_steps;
@@ -33,13 +35,15 @@ void engine_destroy(struct engine **e); /* NULL-safe */
 /* Every submitted request ends with exactly one ENGINE_EVENT_END, also one that is refused. NO_RESOURCE: out
  * of memory; then the request does not exist. */
 enum status engine_submit(struct engine *e, const struct engine_request *r, struct error *err);
-/* No effect if the request has ended or is unknown. NO_RESOURCE: no memory for an event. */
+/* The request's ENGINE_EVENT_END is there on return. No effect if the request has ended or is unknown.
+ * NO_RESOURCE: no memory for an event. */
 enum status engine_cancel(struct engine *e, uint64_t id, struct error *err);
 /* Ends a request with ENGINE_END_STOP: the caller found a stop string after its first `tokens` tokens. Events
  * of later tokens may have been made before. */
 void engine_finish(struct engine *e, uint64_t id, int64_t tokens);
-/* Does one step if there is work. *idle: nothing is running or waiting. An error means that the device is
- * lost; every running request then fails. */
+/* Does one step, or a slice of a long one, if there is work. A step is stopped after a slice if all of its
+ * requests have ended. *idle: nothing is running or waiting. An error means that the device is lost; every
+ * running request then fails. */
 enum status engine_step(struct engine *e, bool *idle, struct error *err);
 /* The time of the monotonic clock until which the next engine_step can wait. The device has work until later,
  * and requests that come before that time join the step. 0: nothing runs, or the host computes by itself. */
@@ -47,8 +51,8 @@ uint64_t engine_hold(const struct engine *e);
 /* `planned` is called in engine_step, before the device begins to work, with the predicted seconds of the
  * step. NULL: nothing is called. */
 void engine_tell(struct engine *e, void (*planned)(void *arg, double seconds), void *arg);
-/* Events since the last call, in order; lent until the next call of engine_step, engine_submit or
- * engine_events. */
+/* Events since the last call, in order; lent until the next call of engine_step, engine_submit,
+ * engine_cancel or engine_events. */
 size_t engine_events(struct engine *e, const struct engine_event **events);
 /* Readable when an idle engine has something to do: a compiled grammar. -1: never. */
 int engine_fd(const struct engine *e);

@@ -121,24 +121,6 @@ static enum status step(struct looping *l, bool *idle, struct error *err)
 	return st || !l->beaten ? st : error_set_cause(err, l->beaten, l->why.cause, "%s", l->why.text);
 }
 
-static enum status send_events(struct looping *l, struct error *err)
-{
-	const struct engine_facts facts = engine_facts(l->loop->engine);
-	const struct engine_event *events;
-	size_t count = engine_events(l->loop->engine, &events);
-	enum status st = STATUS_OK;
-	struct error why = {0};
-
-	while (!st && count) {
-		const size_t some = count < FRAME_EVENTS_MOST ? count : FRAME_EVENTS_MOST;
-
-		st = frame_send_step(l->link, &facts, events, some, &why);
-		events += some;
-		count -= some;
-	}
-	return forgive_closed(l, st, &why, err);
-}
-
 /* How long an idle engine may sleep: until its next deadline, at most IDLE_MS. */
 static int idle_ms(const struct looping *l)
 {
@@ -184,8 +166,26 @@ static enum status wait_for_work(struct looping *l, bool idle, struct error *err
 	return forgive_closed(l, st, &why, err);
 }
 
-/* Takes messages until the next step must be planned. A request that comes while a step runs joins the next
- * one, instead of the one after it. */
+static enum status send_events(struct looping *l, struct error *err)
+{
+	const struct engine_facts facts = engine_facts(l->loop->engine);
+	const struct engine_event *events;
+	size_t count = engine_events(l->loop->engine, &events);
+	enum status st = STATUS_OK;
+	struct error why = {0};
+
+	while (!st && count) {
+		const size_t some = count < FRAME_EVENTS_MOST ? count : FRAME_EVENTS_MOST;
+
+		st = frame_send_step(l->link, &facts, events, some, &why);
+		events += some;
+		count -= some;
+	}
+	return forgive_closed(l, st, &why, err);
+}
+
+/* Takes messages until more work must be enqueued. A request that comes while a step runs joins the next one,
+ * instead of the one after it. A request that is cancelled meanwhile ends at once. */
 static enum status gather(struct looping *l, bool idle, struct error *err)
 {
 	enum status st;
@@ -194,6 +194,8 @@ static enum status gather(struct looping *l, bool idle, struct error *err)
 		st = wait_for_work(l, idle, err);
 		if (!st)
 			st = receive(l, err);
+		if (!st)
+			st = send_events(l, err);
 		if (!st)
 			st = beat(l, err);
 	} while (!st && !l->closed && held_until(l) > clock_now_ns(clock_monotonic()));

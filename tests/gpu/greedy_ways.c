@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PROMPTS (200) greedy requests run in several ways: alone, batched, in chunks, after preemptions, and from
- * cached pages; without adapters, and with adapters in turns.
+ * PROMPTS (200) greedy requests run in several ways: alone, batched, in chunks, layer by layer, after
+ * preemptions, and from cached pages; without adapters, and with adapters in turns.
  *
  *   greedy_ways MODEL auto|cpu|gpu [PROMPTS]
  *
@@ -50,11 +50,13 @@ struct way {
 	int64_t sequences, rows, pages; /* rows, pages 0: as many as fit */
 	bool alone;			/* a request is submitted when the one before has ended */
 	bool cached;			/* they run twice, and the second time counts */
+	bool sliced;			/* steps are enqueued layer by layer */
 };
 static const struct way ways[] = {
 	{.name = "alone", .sequences = 64, .alone = true},
 	{.name = "batched", .sequences = 64},
 	{.name = "chunked", .sequences = 2, .rows = PAGE + 2}, /* a step has one page of a prompt */
+	{.name = "sliced", .sequences = 64, .sliced = true},
 	{.name = "preempted", .sequences = 8, .pages = 2 * POSITION_PAGES + 2},
 	{.name = "cached", .sequences = 64, .cached = true},
 };
@@ -163,6 +165,7 @@ static struct engine *open_engine(const struct testing *t, const struct way *way
 			 .weights_f32 = reference,
 			 .cache_e4m3 = t->plant && !reference && !strcmp(t->plant, way->name),
 			 .deterministic = t->deterministic && !reference},
+		.slice_ms = way->sliced ? 1e-9 : 0,
 		.no_prefix_cache = !way->cached};
 	struct engine *e;
 	struct error err = {0};

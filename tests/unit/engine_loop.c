@@ -264,17 +264,64 @@ static void test_loop__a_front_end_that_is_gone_ends_a_wait(void **state)
 	peer_close(&p, STATUS_OK);
 }
 
-/* Half of the predicted time without a millisecond, and no longer after slow steps. */
+/* The loop waits while a request runs. */
+static uint64_t while_running(const struct engine *e)
+{
+	const struct engine_facts f = engine_facts(e);
+
+	return f.steps && f.running ? UINT64_MAX : 0;
+}
+
+static void test_loop__a_request_that_is_cancelled_during_a_wait_ends(void **state)
+{
+	struct error err = {0};
+	struct peer p;
+
+	(void)state;
+	peer_open_held(&p, 0, while_running);
+	send_request(&p, 1, 90);
+	while (!p.h[0].tokens)
+		assert_true(receive(&p));
+	must(frame_send_cancel(p.link, 1, &err), &err);
+	await_end(&p, 1);
+	assert_int_equal(p.h[0].last.end, ENGINE_END_CANCELLED);
+	assert_int_equal(p.h[0].tokens, 1);
+	peer_close(&p, STATUS_OK);
+}
+
+/* A share of the predicted time without a millisecond, and no longer after slow steps. */
 static void test_loop__how_long_a_plan_can_wait(void **state)
 {
 	struct step_cost c = {.factor = 0.8};
 
 	(void)state;
-	assert_int_equal(step_cost_hold_ns(&c, 20e6), 9000000);
-	assert_int_equal(step_cost_hold_ns(&c, 2e6), 0);
-	assert_int_equal(step_cost_hold_ns(&c, 1e3), 0);
+	assert_int_equal(step_cost_hold_ns(&c, 20e6, 0.5), 9000000);
+	assert_int_equal(step_cost_hold_ns(&c, 20e6, 0), 0);
+	assert_int_equal(step_cost_hold_ns(&c, 2e6, 0.5), 0);
+	assert_int_equal(step_cost_hold_ns(&c, 1e3, 0.5), 0);
 	c.factor = 40;
-	assert_int_equal(step_cost_hold_ns(&c, 800e6), 9000000);
+	assert_int_equal(step_cost_hold_ns(&c, 800e6, 0.5), 9000000);
+}
+
+static void test_loop__steps_of_two_slices_are_cut(void **state)
+{
+	(void)state;
+	assert_int_equal(step_cost_slice(49e6, 25e6, 28), 28);
+	assert_int_equal(step_cost_slice(50e6, 25e6, 28), 14);
+	assert_int_equal(step_cost_slice(150e6, 25e6, 28), 5);
+	assert_int_equal(step_cost_slice(1e12, 25e6, 28), 1);
+	assert_int_equal(step_cost_slice(1e12, 1e-9, 1), 1);
+}
+
+/* The device has work for half a step, or for a slice if that is less. */
+static void test_loop__when_the_next_slice_is_due(void **state)
+{
+	(void)state;
+	assert_true(step_cost_lead(28, 28, 28) == 0.5);
+	assert_true(step_cost_lead(20, 5, 5) == 0);
+	assert_true(step_cost_lead(20, 10, 5) == 0.25);
+	assert_true(step_cost_lead(20, 20, 5) == 0.75);
+	assert_true(step_cost_lead(20, 14, 14) == 0.2);
 }
 
 int main(void)
@@ -287,7 +334,10 @@ int main(void)
 		cmocka_unit_test(test_loop__a_wrong_frame_ends_it),
 		cmocka_unit_test(test_loop__a_request_that_comes_during_a_step_joins_the_next),
 		cmocka_unit_test(test_loop__a_front_end_that_is_gone_ends_a_wait),
+		cmocka_unit_test(test_loop__a_request_that_is_cancelled_during_a_wait_ends),
 		cmocka_unit_test(test_loop__how_long_a_plan_can_wait),
+		cmocka_unit_test(test_loop__steps_of_two_slices_are_cut),
+		cmocka_unit_test(test_loop__when_the_next_slice_is_due),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

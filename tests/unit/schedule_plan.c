@@ -344,6 +344,51 @@ static void test_plan__a_backlog_allows_longer_steps(void **state)
 	}
 }
 
+/* The same without decoding requests, if there are several prompts. */
+static void test_plan__a_backlog_of_prompts_allows_longer_steps(void **state)
+{
+	const int32_t prompts[] = {1, 2, 2}, rows[] = {304, 152, 64}, expected[] = {32, 304, 32};
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct schedule_options o = bed_options;
+		struct schedule *s;
+
+		o.rows_tile = 64;
+		o.prefill_steps = 4;
+		o.rows_most = 512;
+		o.budget_idle_ns = 1 * MS + 40 * 10000;
+		o.budget_backlog_ns = 20 * MS;
+		s = bed_open(&o);
+		submit_prompts(s, prompts[i], (size_t)rows[i]);
+		expect_step(s, 0, expected[i]);
+		schedule_free(&s);
+	}
+}
+
+/* The newest plan is wanted as long as one of its requests lives. */
+static void test_plan__is_wanted_until_all_of_its_requests_have_ended(void **state)
+{
+	struct schedule *s = bed_open(&bed_options);
+	struct engine_request a = bed_request(1, 20, 50), b = bed_request(2, 20, 50);
+	const struct schedule_plan *plan;
+
+	(void)state;
+	assert_false(schedule_is_wanted(s, 0)); /* there is none */
+	b.deadline_ns = 7 * (uint64_t)MS;
+	bed_submit(s, &a, 0);
+	bed_submit(s, &b, 0);
+	plan = schedule_plan(s, 0, 1);
+	assert_int_equal(plan->count, 2);
+	assert_true(schedule_is_wanted(s, 0));
+	assert_true(schedule_cancel(s, 1));
+	assert_true(schedule_is_wanted(s, 6 * (uint64_t)MS));
+	assert_false(schedule_is_wanted(s, 7 * (uint64_t)MS));
+	bed_done(s, bed_results(plan), 8 * (uint64_t)MS);
+	assert_false(schedule_is_wanted(s, 8 * (uint64_t)MS));
+	schedule_free(&s);
+}
+
 /* Prompts have at least half a tile, however many rows decode. */
 static void test_plan__decode_rows_leave_prompts_half_a_tile(void **state)
 {
@@ -538,6 +583,8 @@ int main(void)
 		cmocka_unit_test(test_plan__several_prompts_fill_tiles),
 		cmocka_unit_test(test_plan__a_prompt_and_decode_rows_share_a_tile),
 		cmocka_unit_test(test_plan__a_backlog_allows_longer_steps),
+		cmocka_unit_test(test_plan__a_backlog_of_prompts_allows_longer_steps),
+		cmocka_unit_test(test_plan__is_wanted_until_all_of_its_requests_have_ended),
 		cmocka_unit_test(test_plan__decode_rows_leave_prompts_half_a_tile),
 		cmocka_unit_test(test_plan__a_text_computes_no_row_too_many),
 		cmocka_unit_test(test_plan__several_tokens_at_once_if_the_request_is_alone),

@@ -103,10 +103,7 @@ static void on_token(struct making *m, const struct engine_event *event)
 		return;
 	}
 	m->tokens++;
-	if (!m->take(m->arg, event->token, event->logprob)) {
-		m->left = true;
-		engine_cancel(m->e, event->id, NULL);
-	}
+	m->left = !m->take(m->arg, event->token, event->logprob);
 }
 
 static void read_events(struct making *m)
@@ -124,13 +121,12 @@ static void read_events(struct making *m)
 	}
 }
 
-/* Cancels a long prompt on request. */
-static void heed_cancel(struct making *m)
+/* Cancels a text that is not wanted any more, and a long prompt on request. */
+static enum status heed_cancel(struct making *m, struct error *err)
 {
-	if (m->o->cancel && *m->o->cancel && !m->tokens && !m->left) {
+	if (m->o->cancel && *m->o->cancel && !m->tokens)
 		m->left = true;
-		engine_cancel(m->e, 0, NULL);
-	}
+	return m->left && !m->ended ? engine_cancel(m->e, 0, err) : STATUS_OK;
 }
 
 enum status one_text(struct engine *e, const struct one_text *o, const int32_t *prompt, size_t count,
@@ -142,14 +138,14 @@ enum status one_text(struct engine *e, const struct one_text *o, const int32_t *
 	const struct engine_request r = one_text_request(o, prompt, count, stop);
 	const uint64_t read_before = engine_facts(e).prompt_tokens;
 	struct error why = {0};
-	enum status st = engine_submit(e, &r, err);
+	enum status st = engine_submit(e, &r, &why);
 
 	while (!st && !m.ended) {
 		bool idle;
 
 		read_events(&m);
-		heed_cancel(&m);
-		if (m.ended)
+		st = heed_cancel(&m, &why);
+		if (st || m.ended)
 			break;
 		st = engine_step(e, &idle, &why);
 		one_text_wait(e, !st && idle);

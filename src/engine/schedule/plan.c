@@ -207,6 +207,7 @@ static int32_t prefill_rows(const struct schedule *s, const struct request *r,
 struct work {
 	int32_t decode_rows;
 	int64_t prompt_rows;
+	int32_t prompts; /* that they belong to */
 };
 
 static struct work work_of(const struct schedule *s)
@@ -217,10 +218,12 @@ static struct work work_of(const struct schedule *s)
 		const struct request *r = s->requests + s->order[i];
 		const int32_t rows = r->starved ? 0 : rows_left(r);
 
-		if (rows > 0 && decodes(r))
+		if (rows > 0 && decodes(r)) {
 			w.decode_rows++;
-		else
+		} else {
 			w.prompt_rows += rows;
+			w.prompts += rows > 0;
+		}
 	}
 	return w;
 }
@@ -269,6 +272,16 @@ static void add_prompt_rows(struct schedule *s, struct schedule_plan *plan, doub
 	}
 }
 
+/* Several prompts with many rows. A lone prompt is no backlog: nobody waits behind it, and a request that
+ * comes during its steps is to begin soon. */
+static bool is_backlog(const struct schedule *s, const struct work *w)
+{
+	const struct schedule_options *o = &s->options;
+
+	return o->rows_tile && w->prompt_rows > (int64_t)o->prefill_steps * o->rows_tile &&
+	       (w->decode_rows || w->prompts > 1);
+}
+
 static void fill(struct schedule *s, struct schedule_plan *plan, int32_t at_once)
 {
 	const struct work w = work_of(s);
@@ -276,8 +289,7 @@ static void fill(struct schedule *s, struct schedule_plan *plan, int32_t at_once
 	const bool tiles = w.decode_rows && o->rows_tile;
 	double budget = w.decode_rows ? o->budget_ns : o->budget_idle_ns;
 
-	if (tiles && o->budget_backlog_ns > budget &&
-	    w.prompt_rows > (int64_t)o->prefill_steps * o->rows_tile)
+	if (is_backlog(s, &w) && o->budget_backlog_ns > budget)
 		budget = o->budget_backlog_ns;
 	add_decode_rows(s, plan, at_once);
 	add_prompt_rows(s, plan, budget, tiles ? rows_shared(s, &w, plan->rows) : o->rows_most);
@@ -308,6 +320,17 @@ const struct schedule_plan *schedule_plan(struct schedule *s, uint64_t now, int3
 	s->step++;
 	s->in_flight++;
 	return plan;
+}
+
+bool schedule_is_wanted(struct schedule *s, uint64_t now)
+{
+	const struct schedule_plan *plan = s->plans + s->step % s->options.plans_most;
+
+	request_expire(s, now);
+	for (int32_t i = 0; s->in_flight && i < plan->count; i++)
+		if (is_live(s->requests + plan->entries[i].number))
+			return true;
+	return false;
 }
 
 const struct schedule_plan *schedule_oldest(const struct schedule *s)

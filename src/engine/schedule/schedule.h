@@ -61,8 +61,8 @@ struct schedule_options {
 	/* Predicted time that a step may take while some request decodes, and while none does. Decode rows
 	 * are planned even if they alone take longer, and so are `rows_least` prefill rows. */
 	double budget_ns, budget_idle_ns;
-	/* Takes the place of budget_ns if it is larger, while running requests lack more than `prefill_steps`
-	 * tiles of prompt rows. Longer steps then answer more requests per second. */
+	/* Takes the place of both if it is larger, while several running requests lack more than
+	 * `prefill_steps` tiles of prompt rows. Longer steps then answer more requests per second. */
 	double budget_backlog_ns;
 	/* Rows of a step with prompts beside decoding requests. Long steps keep these requests waiting. So a
 	 * step has one `prefill_steps`-th of the prompt rows that running requests still lack, at least
@@ -154,6 +154,9 @@ static inline int32_t schedule_outputs(const struct schedule_entry *e)
  * of its request until it is done. NULL: there is nothing to compute now, or plans_most plans are in flight.
  * The plan is lent until it is done. */
 const struct schedule_plan *schedule_plan(struct schedule *s, uint64_t now, int32_t at_once);
+/* Whether some request of the newest plan in flight has not ended. Requests whose deadline is over end now.
+ * If false, the plan's work can be stopped; schedule_done then takes any results for it. */
+bool schedule_is_wanted(struct schedule *s, uint64_t now);
 /* The oldest plan in flight; NULL: none. */
 const struct schedule_plan *schedule_oldest(const struct schedule *s);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/step/step_cost.h"
+#include <math.h>
 
 static const double recent = 0.1; /* weight of the last step in the average */
-static const double hold_share = 0.5, hold_lead_ns = 1e6;
+static const double hold_lead_ns = 1e6;
 static const double factor_least = 1e-2, factor_most = 1e3;
 
 /* Time is that of reading the weights, plus FLOP: 2 per parameter and row, and 4 per head element and pair of
@@ -41,9 +42,23 @@ struct schedule_cost step_cost_now(const struct step_cost *c)
 				      .logits_ns = c->base.logits_ns * c->factor};
 }
 
-uint64_t step_cost_hold_ns(const struct step_cost *c, double predicted_ns)
+int64_t step_cost_slice(double predicted_ns, double slice_ns, int64_t layers)
 {
-	const double ns = hold_share * predicted_ns / (c->factor > 1 ? c->factor : 1) - hold_lead_ns;
+	const double slices = floor(predicted_ns / slice_ns);
+
+	if (slices < 2)
+		return layers;
+	return slices < (double)layers ? (layers + (int64_t)slices - 1) / (int64_t)slices : 1;
+}
+
+double step_cost_lead(int64_t layers, int64_t enqueued, int64_t slice)
+{
+	return fmax((double)enqueued - fmin((double)slice, 0.5 * (double)layers), 0) / (double)layers;
+}
+
+uint64_t step_cost_hold_ns(const struct step_cost *c, double predicted_ns, double share)
+{
+	const double ns = share * predicted_ns / (c->factor > 1 ? c->factor : 1) - hold_lead_ns;
 
 	return ns > 0 ? (uint64_t)ns : 0;
 }

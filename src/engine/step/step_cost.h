@@ -13,8 +13,14 @@ void step_cost_start(struct step_cost *c, const struct shape *s, bool gpu);
 /* predicted_ns: with step_cost_now of that time. */
 void step_cost_measured(struct step_cost *c, double predicted_ns, double measured_ns);
 struct schedule_cost step_cost_now(const struct step_cost *c);
-/* For how long after the begin of such a step the plan of the next one can wait. The device does not run out
- * of work if the step takes at least half its predicted time, and the host a millisecond to plan and enqueue.
- * Steps that were slow once make no longer wait: `factor` counts as 1 at most. */
-uint64_t step_cost_hold_ns(const struct step_cost *c, double predicted_ns);
+/* Layers of a slice of a step: slices of about slice_ns, or all layers if the step takes less than two. */
+int64_t step_cost_slice(double predicted_ns, double slice_ns, int64_t layers);
+/* The share of a step after which more work must be enqueued, if `enqueued` of its `layers` layers are, the
+ * last `slice` of them as the last slice. The device then has work for half a step, or for a slice if that is
+ * less. */
+double step_cost_lead(int64_t layers, int64_t enqueued, int64_t slice);
+/* For how long after the begin of such a step more work can wait that must be enqueued after this share of
+ * it. The host has a millisecond to plan and enqueue. Steps that were slow once make no longer wait: `factor`
+ * counts as 1 at most. */
+uint64_t step_cost_hold_ns(const struct step_cost *c, double predicted_ns, double share);
 #endif

@@ -27,6 +27,7 @@ struct paged_step {
 	struct decode *decode;	/* for steps with one row; NULL: not used */
 	bool persistent;	/* and they use it */
 	int64_t layers;		/* that steps run */
+	int64_t done;		/* layers of a pass in pieces that are enqueued */
 	struct paged_rows rows; /* of the last forward pass, as the operations read them */
 	struct mat logits;	/* of the last forward pass */
 	struct sample sample;	/* of the last call */
@@ -292,15 +293,30 @@ static enum status run_head(const struct paged_step *s, const struct step_matric
 	return st ? st : back->ops->gemm(back, &g, err);
 }
 
+static enum status embed(const struct paged_step *s, struct error *err)
+{
+	const struct step_matrices m = first_rows(s, s->rows.rows, s->rows.outputs);
+
+	return s->back->ops->paged_embed(s->back, &s->rows, s->model->embed.w, m.last, m.x, err);
+}
+
+/* Layers first .. end - 1. The head follows the last one. */
+static enum status run_layers(const struct paged_step *s, int64_t first, int64_t end, struct error *err)
+{
+	const struct step_matrices m = first_rows(s, s->rows.rows, s->rows.outputs);
+	enum status st = STATUS_OK;
+
+	for (int64_t i = first; !st && i < end; i++)
+		st = run_layer(s, &s->model->layer[i], &s->cache[i], &m, err);
+	return st || end < s->layers ? st : run_head(s, &m, err);
+}
+
 static enum status forward(void *arg, struct error *err)
 {
 	const struct paged_step *s = arg;
-	const struct step_matrices m = first_rows(s, s->rows.rows, s->rows.outputs);
-	enum status st = s->back->ops->paged_embed(s->back, &s->rows, s->model->embed.w, m.last, m.x, err);
+	enum status st = embed(s, err);
 
-	for (int64_t i = 0; !st && i < s->layers; i++)
-		st = run_layer(s, &s->model->layer[i], &s->cache[i], &m, err);
-	return st ? st : run_head(s, &m, err);
+	return st ? st : run_layers(s, 0, s->layers, err);
 }
 
 /* Steps with one row per sequence repeat; a step with prefill rows is long enough to launch each time. */
@@ -354,6 +370,37 @@ enum status paged_step_forward(struct paged_step *s, const struct paged_rows *ro
 		return decode_forward(s->decode, &s->rows, s->m.last, &s->logits, err);
 	s->logits = first_rows(s, s->rows.rows, s->rows.outputs).logits;
 	return s->back->ops->replay(s->back, &work, err);
+}
+
+enum status paged_step_begin(struct paged_step *s, const struct paged_rows *rows, struct error *err)
+{
+	enum status st = check(s, rows, err);
+
+	s->done = 0;
+	if (!st)
+		st = s->back->ops->paged_put(s->back, rows, &s->room, &s->rows, err);
+	if (st)
+		return st;
+	s->logits = first_rows(s, s->rows.rows, s->rows.outputs).logits;
+	return embed(s, err);
+}
+
+enum status paged_step_advance(struct paged_step *s, int64_t layers, int64_t *left, struct error *err)
+{
+	const int64_t first = s->done, end = first + layers < s->layers ? first + layers : s->layers;
+
+	s->done = end;
+	*left = s->layers - end;
+	return run_layers(s, first, end, err);
+}
+
+/* The copy of a row of old results comes after all work. */
+enum status paged_step_stop(struct paged_step *s, struct error *err)
+{
+	const void *ignored;
+	enum status st = s->back->ops->fetch_begin(s->back, mat_rows(&s->m.results, 0, 1), s->turn, err);
+
+	return st ? st : s->back->ops->fetch_wait(s->back, s->turn, &ignored, err);
 }
 
 /* The logits in the type that is sampled fastest: the kernel for draws without further options reads the

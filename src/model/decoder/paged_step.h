@@ -42,6 +42,14 @@ void paged_step_layers(struct paged_step *s, int64_t layers);
 
 /* Enqueues the forward pass of the rows. Lists are in host memory and may be reused on return. */
 enum status paged_step_forward(struct paged_step *s, const struct paged_rows *rows, struct error *err);
+/* The same in pieces: begin, then advance until no layer is left. The logits follow the last layer. Between
+ * them nothing else may be enqueued, except copies of results. *left: layers that are not enqueued yet. */
+enum status paged_step_begin(struct paged_step *s, const struct paged_rows *rows, struct error *err);
+enum status paged_step_advance(struct paged_step *s, int64_t layers, int64_t *left, struct error *err);
+/* Gives up a pass between two pieces, and waits until the device has done those that are enqueued. The pass
+ * has no logits. Keys and values of its rows are undefined. While results of another step are awaited, it
+ * must not be called. */
+enum status paged_step_stop(struct paged_step *s, struct error *err);
 /* Enqueues sampling: lists->row has an entry for each output of the last forward pass. *turn identifies the
  * results. */
 enum status paged_step_sample(struct paged_step *s, const struct sample_lists *lists, int *turn,

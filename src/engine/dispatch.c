@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Steps on the device: their lists, their slices, and the wait for their results. */
+#include <string.h>
+#include "engine/internal.h"
+
+static enum status set_history(struct engine *e, const struct schedule_entry *entry, struct error *err)
+{
+	const struct running *run = &e->running[entry->number];
+	const struct sample_history history = {.place = (int32_t)entry->place,
+					       .id = entry->tokens,
+					       .prompt = run->prompt,
+					       .count = entry->known};
+
+	return entry->begins && running_counts(run) ? paged_step_history(e->loaded.step, &history, err)
+						    : STATUS_OK;
+}
+
+/* The rows of an entry that need logits, in their order. */
+static enum status add_sampling(struct engine *e, const struct schedule_entry *entry, struct error *err)
+{
+	const struct running *run = &e->running[entry->number];
+	const int32_t scored = entry->logits - entry->samples;
+
+	for (int32_t i = 0; i < scored; i++)
+		sampling_lists_score(e->sampling, run,
+				     entry->tokens[entry->first + entry->logits_first + i + 1]);
+	if (schedule_outputs(entry) > entry->logits)
+		sampling_lists_probe(e->sampling);
+	if (!entry->samples)
+		return STATUS_OK;
+	return sampling_lists_add(e->sampling, run, (int32_t)entry->place,
+				  entry->first + entry->rows - run->prompt, err);
+}
+
+static enum status add_entry(struct engine *e, const struct schedule_entry *entry, struct error *err)
+{
+	const struct row_sequence s = {.token = entry->tokens,
+				       .known = entry->known,
+				       .first = entry->first,
+				       .rows = entry->rows,
+				       .outputs = schedule_outputs(entry),
+				       .place = (int32_t)entry->place,
+				       .adapter = e->running[entry->number].adapter,
+				       .page = entry->pages};
+	enum status st = set_history(e, entry, err);
+
+	row_lists_add(e->rows, &s);
+	return st ? st : add_sampling(e, entry, err);
+}
+
+/* The number of rows or outputs that the device computes for `count`. */
+static int64_t padded(const struct engine *e, int64_t count, int64_t most)
+{
+	return e->loaded.back.kind == BACKEND_GPU ? row_lists_ladder(count, most) : count;
+}
+
+/* Builds all lists of a plan. The scheduler lends the tokens only until it is called again. */
+static enum status make_lists(struct engine *e, const struct schedule_plan *plan, struct paged_rows *rows,
+			      struct error *err)
+{
+	const struct paged_limits *most = &e->loaded.most;
+	enum status st = STATUS_OK;
+
+	row_lists_clear(e->rows);
+	sampling_lists_clear(e->sampling);
+	for (int32_t i = 0; !st && i < plan->count; i++)
+		st = add_entry(e, &plan->entries[i], err);
+	if (st)
+		return st;
+	*rows = row_lists_end(e->rows, padded(e, row_lists_rows(e->rows), most->rows),
+			      padded(e, row_lists_outputs(e->rows), most->outputs));
+	/* without adapters, a GPU's GEMMs may round differently */
+	rows->adapted |= e->options.load.deterministic;
+	return STATUS_OK;
+}
+
+/* Enqueues the forward pass, or its first slice. */
+static enum status enqueue_forward(struct engine *e, struct flight *f, struct error *err)
+{
+	struct paged_step *step = e->loaded.step;
+	const int64_t layers = e->loaded.weights.shape.layers;
+	struct paged_rows rows;
+	enum status st = make_lists(e, f->plan, &rows, err);
+
+	if (st)
+		return st;
+	f->slice = step_cost_slice(f->plan->predicted_ns, e->slice_ns, layers);
+	if (f->slice == layers)
+		return paged_step_forward(step, &rows, err);
+	st = paged_step_begin(step, &rows, err);
+	return st ? st : paged_step_advance(step, f->slice, &f->left, err);
+}
+
+/* A state that exceeds its limits allows no token, so its request fails and the others go on. */
+static void fill_mask(const struct engine *e, struct grammar_state *grammar, uint32_t *mask)
+{
+	struct error why = {0};
+
+	if (grammar_mask(grammar, mask, &why))
+		memset(mask, 0, grammar_vocab_words(e->options.vocab) * sizeof(*mask));
+}
+
+/* Fills the masks of the rows whose request has a grammar. Every token before is known by now. */
+static enum status add_masks(struct engine *e, const struct schedule_plan *plan, struct error *err)
+{
+	enum status st = STATUS_OK;
+	int64_t row = 0;
+
+	for (int32_t i = 0; !st && i < plan->count; i++) {
+		const struct schedule_entry *entry = &plan->entries[i];
+		struct grammar_state *grammar = e->running[entry->number].grammar;
+		uint32_t *mask;
+
+		row += schedule_outputs(entry);
+		if (!grammar || !entry->samples)
+			continue;
+		mask = sampling_lists_mask(e->sampling, row - 1);
+		if (!mask)
+			st = engine_no_memory(err);
+		else
+			fill_mask(e, grammar, mask);
+	}
+	return st;
+}
+
+static enum status enqueue_sampling(struct engine *e, struct flight *f, struct error *err)
+{
+	enum status st = add_masks(e, f->plan, err);
+	struct sample_lists lists;
+
+	if (st)
+		return st;
+	lists = sampling_lists_end(e->sampling,
+				   padded(e, row_lists_outputs(e->rows), e->loaded.most.outputs));
+
+	return paged_step_sample(e->loaded.step, &lists, &f->turn, err);
+}
+
+/* Takes the oldest step off the list. */
+static struct flight take_oldest(struct engine *e)
+{
+	const struct flight f = e->flight[0];
+
+	e->flights--;
+	memmove(e->flight, e->flight + 1, (size_t)e->flights * sizeof(e->flight[0]));
+	return f;
+}
+
+/* Notes that a step has ended. */
+static void note_end(struct engine *e, const struct flight *f)
+{
+	const uint64_t now = engine_now();
+
+	e->step_s = (double)(now - (f->begun_ns > e->fetched_ns ? f->begun_ns : e->fetched_ns)) * 1e-9;
+	e->busy_s += e->step_s;
+	e->fetched_ns = now;
+}
+
+enum status dispatch_fetch(struct engine *e, struct error *err)
+{
+	const struct flight f = take_oldest(e);
+	const struct sample_result *r = NULL;
+	enum status st = paged_step_results(e->loaded.step, f.turn, &r, err);
+
+	if (st)
+		return st;
+	note_end(e, &f);
+	step_cost_measured(&e->cost, f.plan->predicted_ns, e->step_s * 1e9);
+	return results_settle(e, f.plan, r, err);
+}
+
+/* Completes the newest step. A device that does not work beside the host has its results now. */
+static enum status complete(struct engine *e, struct error *err)
+{
+	enum status st = enqueue_sampling(e, &e->flight[e->flights - 1], err);
+
+	return st || e->overlaps ? st : dispatch_fetch(e, err);
+}
+
+/* The results of the step before are fetched between the two parts of a step, so that grammar masks know
+ * every token, while the device computes the first part. */
+enum status dispatch_begin(struct engine *e, const struct schedule_plan *plan, struct error *err)
+{
+	struct flight f = {.plan = plan, .begun_ns = engine_now()};
+	enum status st = enqueue_forward(e, &f, err);
+
+	if (!st && e->flights)
+		st = dispatch_fetch(e, err);
+	if (st)
+		return st;
+	e->flight[e->flights++] = f;
+	return f.left ? STATUS_OK : complete(e, err);
+}
+
+bool dispatch_is_open(const struct engine *e)
+{
+	return e->flights && e->flight[e->flights - 1].left;
+}
+
+/* Ends the open step, whose requests have all ended. Pages that it has written are not in the cache. */
+static enum status stop(struct engine *e, struct error *err)
+{
+	const struct flight f = take_oldest(e);
+	enum status st = paged_step_stop(e->loaded.step, err);
+
+	note_end(e, &f);
+	return st ? st : results_none(e, f.plan, err);
+}
+
+enum status dispatch_continue(struct engine *e, struct error *err)
+{
+	struct flight *f = &e->flight[e->flights - 1];
+	const bool wanted = schedule_is_wanted(e->schedule, engine_now());
+	enum status st = engine_pass_events(e, err);
+
+	if (st)
+		return st;
+	if (!wanted)
+		return stop(e, err);
+	st = paged_step_advance(e->loaded.step, f->slice, &f->left, err);
+	return st || f->left ? st : complete(e, err);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The private state of the engine, shared by its files. */
+#ifndef ENGINE_INTERNAL_H
+#define ENGINE_INTERNAL_H
+#include "engine/compile_queue.h"
+#include "engine/engine.h"
+#include "engine/event_list.h"
+#include "engine/request.h"
+#include "engine/schedule/schedule.h"
+#include "engine/step/row_lists.h"
+#include "engine/step/sampling_lists.h"
+#include "engine/step/step_cost.h"
+
+enum { IN_FLIGHT = 2 };
+
+/* A step whose results are not fetched. A long one is enqueued in slices of its layers: `left` layers are not
+ * enqueued yet. Sampling is enqueued with the last of them. */
+struct flight {
+	const struct schedule_plan *plan;
+	uint64_t begun_ns;
+	int64_t slice, left;
+	int turn;
+};
+
+/* What events need of an entry whose plan is done. */
+struct settled {
+	uint32_t number;
+	int32_t scored; /* rows that gave the log probability of a token of the prompt */
+	const struct sample_result *result;
+};
+
+struct engine {
+	struct loaded loaded;
+	struct engine_options options;
+	struct schedule *schedule;
+	struct running *running; /* by the scheduler's number */
+	int32_t requests_most;
+	struct row_lists *rows;
+	struct sampling_lists *sampling;
+	struct flight flight[IN_FLIGHT];
+	int flights;
+	struct schedule_result *results; /* [sequences] */
+	struct settled *settled;	 /* [sequences] */
+	struct compile_queue *compiling; /* NULL: no grammars */
+	struct event_list events;
+	bool events_read;
+	struct step_cost cost;
+	double slice_ns; /* predicted time of a slice of a step */
+	bool overlaps;	 /* a step is enqueued before the results of the step before are fetched */
+	uint64_t salts;	 /* given to requests that are to share no pages */
+	double step_s, busy_s, load_s;
+	uint64_t fetched_ns; /* when the last results came */
+	int64_t pages_most;  /* most pages in use after a plan */
+	void (*planned)(void *arg, double seconds);
+	void *planned_arg;
+};
+
+uint64_t engine_now(void); /* ns of the monotonic clock */
+
+/* engine.c */
+enum status engine_no_memory(struct error *err);
+enum status engine_add_event(struct engine *e, const struct engine_event *event, struct error *err);
+/* Passes the scheduler's events on. */
+enum status engine_pass_events(struct engine *e, struct error *err);
+
+/* dispatch.c: steps on the device. */
+/* Enqueues a step, or its first slice, and fetches the results of the step before. */
+enum status dispatch_begin(struct engine *e, const struct schedule_plan *plan, struct error *err);
+/* Whether the newest step lacks layers. Then nothing else may be enqueued. */
+bool dispatch_is_open(const struct engine *e);
+/* Enqueues the next slice of the open step, or stops the step if all of its requests have ended. */
+enum status dispatch_continue(struct engine *e, struct error *err);
+/* Waits for the results of the oldest step. */
+enum status dispatch_fetch(struct engine *e, struct error *err);
+
+/* results.c */
+/* Hands the results of the oldest step to the scheduler, and makes events. */
+enum status results_settle(struct engine *e, const struct schedule_plan *plan, const struct sample_result *r,
+			   struct error *err);
+/* Ends a step that was stopped. None of its requests is alive. */
+enum status results_none(struct engine *e, const struct schedule_plan *plan, struct error *err);
+#endif
