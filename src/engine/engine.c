@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <stdlib.h>
 #include "core/clock.h"
 #include "core/text/text.h"
@@ -6,7 +7,7 @@
 
 enum { QUEUE_DEFAULT = 65536, AGE_S = 10, BYPASS_MOST = 16 };
 /* docs/explanation/design/engine.md, "Scheduler", says why. */
-enum { ROWS_TILE = 1024, PREFILL_STEPS = 5, SLICE_NS = 25000000 };
+enum { MIXED_ROWS = 1152, BACKLOG_ROWS = 3072, SLICE_NS = 25000000 };
 
 uint64_t engine_now(void)
 {
@@ -19,19 +20,20 @@ enum status engine_no_memory(struct error *err)
 			       "cannot allocate the engine's tables");
 }
 
-/* Not more than a step can have; 0: no tiles. */
-static int32_t rows_tile(const struct engine *e, bool gpu)
+/* Not more than a step can have. */
+static int32_t mixed_rows(const struct engine *e, bool gpu)
 {
 	const int32_t most = (int32_t)e->loaded.most.rows;
-	const int32_t tile = e->options.rows_tile ? e->options.rows_tile : gpu ? ROWS_TILE : 0;
+	const int32_t rows = e->options.mixed_rows ? e->options.mixed_rows : gpu ? MIXED_ROWS : 0;
 
-	return tile < most ? tile : most;
+	return rows < most ? rows : most;
 }
 
 static struct schedule_options schedule_options(const struct engine *e)
 {
 	const struct loaded *l = &e->loaded;
 	const bool gpu = l->back.kind == BACKEND_GPU;
+	const double set_ns = e->options.step_ms * 1e6;
 
 	return (struct schedule_options){
 		.pages = {.pages = l->pages + 1,
@@ -44,13 +46,13 @@ static struct schedule_options schedule_options(const struct engine *e)
 		.logits_most = (int32_t)l->most.outputs,
 		.context = l->positions,
 		.cost = step_cost_now(&e->cost),
-		.budget_ns = e->options.step_ms ? e->options.step_ms * 1e6
-			     : gpu		? 30e6
-						: 250e6,
-		.budget_idle_ns = gpu ? 60e6 : 1e9,
-		.budget_backlog_ns = gpu && !e->options.step_ms ? 150e6 : 0,
-		.rows_tile = rows_tile(e, gpu),
-		.prefill_steps = e->options.prefill_steps ? e->options.prefill_steps : PREFILL_STEPS,
+		.budget_ns = set_ns > 0 ? set_ns
+			     : gpu	? 30e6
+					: 250e6,
+		.budget_idle_ns = fmax(gpu ? 60e6 : 1e9, set_ns),
+		.budget_backlog_ns = gpu && !(set_ns > 0) ? 150e6 : 0,
+		.mixed_rows = mixed_rows(e, gpu),
+		.backlog_rows = e->options.backlog_rows ? e->options.backlog_rows : BACKLOG_ROWS,
 		.bypass_most = BYPASS_MOST,
 		.age_ns = (uint64_t)AGE_S * 1000000000u,
 	};

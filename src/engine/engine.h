@@ -16,13 +16,14 @@ struct engine_options {
 	const struct grammar_vocab
 		*vocab; /* lent for the engine's life; NULL: requests with a grammar are refused */
 	/* Predicted milliseconds that a step may take while some request decodes; 0: 30 on a GPU, 250 on a
-	 * CPU. */
+	 * CPU. Other steps may take as long, or longer. */
 	double step_ms;
 	/* Predicted milliseconds after which a long step can be stopped; 0: 25. */
 	double slice_ms;
-	/* As in struct schedule_options; 0: usual values of the device. A tile beyond load.rows is cut to it.
+	/* As in struct schedule_options; 0: usual values of the device. mixed_rows beyond load.rows is cut to
+	 * it.
 	 */
-	int32_t rows_tile, prefill_steps;
+	int32_t mixed_rows, backlog_rows;
 	bool no_prefix_cache; /* requests share no pages */
 	int32_t queue;	      /* most waiting requests; more are refused. 0: 65536 */
 };

@@ -9,8 +9,8 @@
  * temperature 0.7 and top-p 0.9), both (the decode step at batch 1 by the persistent kernel and by the
  * ordinary step, in turns; later steps use the faster one), dN (N sequences of 16 tokens make 200 each: for
  * profiles of decode steps), mN (a step of N decoding sequences and as many rows of a prompt as fill
- * ROWS_TILE), pre (32 prompts of 4096 tokens), off (1024 requests of 1000 tokens, 1000 new ones each), smoke
- * (8 short ones). One line of JSON each. Set in the environment: SEQUENCES, ROWS, STEP_MS, ROWS_TILE,
+ * MIXED_ROWS), pre (32 prompts of 4096 tokens), off (1024 requests of 1000 tokens, 1000 new ones each), smoke
+ * (8 short ones). One line of JSON each. Set in the environment: SEQUENCES, ROWS, STEP_MS, MIXED_ROWS,
  * CACHE_FP8, WEIGHTS_FP8, LIBRARY_GEMM, NO_TUNING, DETERMINISTIC, and for `both` ROUNDS (5) and STEPS (256).
  * ADAPTERS=DIR:DIR..: sequences use these adapters in turns; with NO_ADAPTER=1 they are loaded, but no
  * sequence uses one. ADAPTERS_HOW: apart, chosen (the default) or fused.
@@ -125,7 +125,7 @@ static double run(struct bench *b, int count, int prompt, int made, double *firs
 }
 
 /* A step of `count` decoding sequences and of pieces of a long prompt. */
-static void mixed(struct bench *b, const char *name, int count, int tile)
+static void mixed(struct bench *b, const char *name, int count, int mixed_rows)
 {
 	enum { PROMPT = 7000, MADE = 700 };
 	double first = 0, begin, s, least = 1e30;
@@ -145,8 +145,8 @@ static void mixed(struct bench *b, const char *name, int count, int tile)
 		steps = engine_facts(b->e).steps - steps;
 		least = fmin(least, s / (double)steps);
 	}
-	printf("{\"what\": \"%s\", \"decoding\": %d, \"tile\": %d, \"steps\": %llu, \"step_ms\": %.3f}\n",
-	       name, count, tile, (unsigned long long)steps, least * 1e3);
+	printf("{\"what\": \"%s\", \"decoding\": %d, \"mixed_rows\": %d, \"steps\": %llu, \"step_ms\": %.3f}\n",
+	       name, count, mixed_rows, (unsigned long long)steps, least * 1e3);
 	fflush(stdout);
 	step_until(b, count, 0, &first);
 }
@@ -301,7 +301,7 @@ static void measure(struct bench *b, const char *what)
 	} else if (*what == 'd' && number(what + 1) > 0) {
 		many(b, what, number(what + 1), 16, 200);
 	} else if (*what == 'm' && number(what + 1) > 0) {
-		mixed(b, what, number(what + 1), number(getenv("ROWS_TILE")));
+		mixed(b, what, number(what + 1), number(getenv("MIXED_ROWS")));
 	} else if (*what == 'b' && number(what + 1) > 0) {
 		decode(b, what, number(what + 1), 512, 128);
 	} else {
@@ -328,8 +328,8 @@ int main(int argc, char **argv)
 	struct bench b = {.state = 1};
 	struct engine_options options = {
 		.no_prefix_cache = true,
-		.rows_tile = number(getenv("ROWS_TILE")),
-		.prefill_steps = getenv("ROWS_TILE") ? 1000000 : 0,
+		.mixed_rows = number(getenv("MIXED_ROWS")),
+		.backlog_rows = getenv("MIXED_ROWS") ? 1000000 : 0,
 		.step_ms = getenv("STEP_MS") ? number(getenv("STEP_MS"))
 					     : 1000, /* throughput, as the peer's script */
 	};

@@ -41,7 +41,7 @@ static void test_requests__sampled_ids_depend_on_the_seed_only(void **state)
 }
 
 /* --max-rows may be below the rows that a device shares between prompts and decoding requests. */
-static void test_requests__a_tile_beyond_the_rows_of_a_step_is_cut(void **state)
+static void test_requests__mixed_rows_beyond_those_of_a_step_are_cut(void **state)
 {
 	struct heard *h = calloc(2, sizeof(*h));
 	struct engine_request r[2];
@@ -53,7 +53,7 @@ static void test_requests__a_tile_beyond_the_rows_of_a_step_is_cut(void **state)
 	assert_non_null(h);
 	o = bed_options(path, "qwen2");
 	o.load.rows = 32;
-	o.rows_tile = 1024;
+	o.mixed_rows = 1024;
 	e = bed_engine(&o);
 	for (int i = 0; i < 2; i++) {
 		r[i] = bed_request((uint64_t)i + 1, text, TEXT, 10);
@@ -377,7 +377,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_requests__sampled_ids_depend_on_the_seed_only),
-		cmocka_unit_test(test_requests__a_tile_beyond_the_rows_of_a_step_is_cut),
+		cmocka_unit_test(test_requests__mixed_rows_beyond_those_of_a_step_are_cut),
 		cmocka_unit_test(test_requests__stop_ids_end_the_text_but_not_before_min_tokens),
 		cmocka_unit_test(test_requests__a_bias_forces_or_forbids_an_id),
 		cmocka_unit_test(test_requests__penalties_count_the_text_also_after_a_preemption),

@@ -180,37 +180,8 @@ static void test_plan__prefill_advances_without_time(void **state)
 	schedule_free(&s);
 }
 
-/* A prompt is spread over steps of a tile, and of more tiles if more prompts wait. */
-static void test_plan__prompt_rows_fill_tiles(void **state)
-{
-	struct schedule_options o = bed_options;
-	struct schedule *s;
-	struct engine_request a = bed_request(1, 20, 50), b = bed_request(2, 200, 1), c = bed_request(3, 200, 1);
-	const struct schedule_plan *plan;
-
-	(void)state;
-	o.rows_tile = 64;
-	o.prefill_steps = 4;
-	o.rows_most = 512;
-	o.budget_ns = 1e12;
-	s = bed_open(&o);
-	bed_submit(s, &a, 0);
-	bed_step(s, 0);
-	bed_submit(s, &b, 0);
-	plan = schedule_plan(s, 0, 1); /* 200 / 4 rows: one tile with the decode row; a piece ends with a page */
-	assert_int_equal(plan->count, 2);
-	assert_int_equal(plan->entries[1].rows, 48);
-	bed_done(s, bed_results(plan), 0);
-	bed_submit(s, &c, 0);
-	plan = schedule_plan(s, 0, 1); /* 352 / 4 rows: two tiles; 15 rows are left, less than a page */
-	assert_int_equal(plan->count, 2);
-	assert_int_equal(plan->entries[1].rows, 112);
-	bed_done(s, bed_results(plan), 0);
-	schedule_free(&s);
-}
-
-/* The least piece is planned although decode rows fill a tile; and without decode rows there is no limit. */
-static void test_plan__tiles_leave_room_for_the_least_piece(void **state)
+/* The least piece is planned although decode rows fill a step; and without decode rows there is no limit. */
+static void test_plan__mixed_steps_leave_room_for_the_least_piece(void **state)
 {
 	struct schedule_options o = bed_options;
 	struct schedule *s;
@@ -218,8 +189,8 @@ static void test_plan__tiles_leave_room_for_the_least_piece(void **state)
 	const struct schedule_plan *plan;
 
 	(void)state;
-	o.rows_tile = 16;
-	o.prefill_steps = 1000;
+	o.mixed_rows = 16;
+	o.backlog_rows = 10000;
 	o.rows_least = 32;
 	o.rows_most = 512;
 	o.budget_ns = o.budget_idle_ns = 1e12;
@@ -230,21 +201,21 @@ static void test_plan__tiles_leave_room_for_the_least_piece(void **state)
 	assert_int_equal(plan->rows, 40);
 	bed_done(s, bed_results(plan), 0);
 	bed_submit(s, &c, 0);
-	plan = schedule_plan(s, 0, 1); /* 32 rows: three tiles with the two decode rows */
+	plan = schedule_plan(s, 0, 1); /* 32 rows, and the two decode rows */
 	assert_int_equal(plan->count, 3);
 	assert_int_equal(plan->entries[2].rows, 32);
 	bed_done(s, bed_results(plan), 0);
 	schedule_free(&s);
 }
 
-/* Tiles of 64 rows, and `count` requests that decode. */
-static struct schedule *open_tiles(int32_t count)
+/* Mixed steps of 64 rows, and `count` requests that decode. */
+static struct schedule *open_mixed(int32_t count)
 {
 	struct schedule_options o = bed_options;
 	struct schedule *s;
 
-	o.rows_tile = 64;
-	o.prefill_steps = 1000;
+	o.mixed_rows = 64;
+	o.backlog_rows = 10000;
 	o.places = 40;
 	o.budget_ns = 1e12;
 	s = bed_open(&o);
@@ -276,25 +247,9 @@ static void expect_step(struct schedule *s, int32_t decodes, int32_t prompt_rows
 	bed_done(s, bed_results(plan), 0);
 }
 
-/* All that is there exceeds a tile of 64 rows by at most an eighth, so that it shares a step. */
-static void test_plan__a_step_may_exceed_its_tile_by_an_eighth(void **state)
+static void test_plan__a_prompt_and_decode_rows_share_a_step(void **state)
 {
-	struct schedule *s = open_tiles(8);
-	struct engine_request q = bed_request(50, 64, 300);
-
-	(void)state;
-	submit_prompts(s, 1, 64);
-	expect_step(s, 8, 64);
-	expect_step(s, 9, 0);
-	bed_submit(s, &q, 0); /* with nine decode rows 73 in all: whole pages that fit into the tile */
-	expect_step(s, 9, 48);
-	expect_step(s, 9, 16);
-	schedule_free(&s);
-}
-
-static void test_plan__a_prompt_and_decode_rows_share_a_tile(void **state)
-{
-	struct schedule *s = open_tiles(8);
+	struct schedule *s = open_mixed(8);
 
 	(void)state;
 	submit_prompts(s, 1, 56);
@@ -303,26 +258,25 @@ static void test_plan__a_prompt_and_decode_rows_share_a_tile(void **state)
 	schedule_free(&s);
 }
 
-/* Full tiles come first. The rest of the prompts may exceed the last one. */
-static void test_plan__several_prompts_fill_tiles(void **state)
+static void test_plan__several_prompts_fill_mixed_steps(void **state)
 {
-	struct schedule *s = open_tiles(4);
+	struct schedule *s = open_mixed(4);
 
 	(void)state;
 	submit_prompts(s, 2, 64);
-	expect_step(s, 4, 48);
+	expect_step(s, 4, 48); /* a piece ends with a page */
 	expect_step(s, 4, 48); /* the end of the first one, and two pages of the second one */
 	expect_step(s, 5, 32);
 	expect_step(s, 6, 0);
 	schedule_free(&s);
 }
 
-/* While more prompt rows wait than prefill_steps tiles, a step may take as long as budget_backlog_ns, and
- * never less than budget_ns. */
+/* While running requests lack more than backlog_rows prompt rows, a step has as many rows as its time allows:
+ * budget_backlog_ns, and never less than budget_ns. */
 static void test_plan__a_backlog_allows_longer_steps(void **state)
 {
 	const double backlog_ns[] = {0, 1 * MS, 20 * MS, 20 * MS};
-	const int32_t rows[] = {304, 304, 304, 240}, expected[] = {32, 32, 112, 32};
+	const int32_t rows[] = {304, 304, 304, 256}, expected[] = {32, 32, 304, 32};
 
 	(void)state;
 	for (int i = 0; i < 4; i++) {
@@ -330,8 +284,8 @@ static void test_plan__a_backlog_allows_longer_steps(void **state)
 		struct engine_request a = bed_request(1, 20, 50);
 		struct schedule *s;
 
-		o.rows_tile = 64;
-		o.prefill_steps = 4;
+		o.mixed_rows = 64;
+		o.backlog_rows = 256;
 		o.rows_most = 512;
 		o.budget_ns = 1 * MS + 40 * 10000;
 		o.budget_backlog_ns = backlog_ns[i];
@@ -347,15 +301,15 @@ static void test_plan__a_backlog_allows_longer_steps(void **state)
 /* The same without decoding requests, if there are several prompts. */
 static void test_plan__a_backlog_of_prompts_allows_longer_steps(void **state)
 {
-	const int32_t prompts[] = {1, 2, 2}, rows[] = {304, 152, 64}, expected[] = {32, 304, 32};
+	const int32_t prompts[] = {1, 2, 2}, rows[] = {304, 152, 128}, expected[] = {32, 304, 32};
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		struct schedule_options o = bed_options;
 		struct schedule *s;
 
-		o.rows_tile = 64;
-		o.prefill_steps = 4;
+		o.mixed_rows = 64;
+		o.backlog_rows = 256;
 		o.rows_most = 512;
 		o.budget_idle_ns = 1 * MS + 40 * 10000;
 		o.budget_backlog_ns = 20 * MS;
@@ -389,14 +343,14 @@ static void test_plan__is_wanted_until_all_of_its_requests_have_ended(void **sta
 	schedule_free(&s);
 }
 
-/* Prompts have at least half a tile, however many rows decode. */
-static void test_plan__decode_rows_leave_prompts_half_a_tile(void **state)
+/* Prompts have at least half of a mixed step, however many rows decode. */
+static void test_plan__decode_rows_leave_prompts_half_of_a_step(void **state)
 {
-	const int32_t decode[] = {32, 33}, prompt[] = {32, 80}; /* 31 rows of 64 are less than a half */
+	const int32_t decode[] = {16, 39}, prompt[] = {48, 32};
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		struct schedule *s = open_tiles(decode[i]);
+		struct schedule *s = open_mixed(decode[i]);
 		const struct schedule_plan *plan;
 
 		submit_prompts(s, 1, 200);
@@ -577,15 +531,13 @@ int main(void)
 		cmocka_unit_test(test_plan__deep_rows_cost_more),
 		cmocka_unit_test(test_plan__a_cut_leaves_no_tiny_piece),
 		cmocka_unit_test(test_plan__prefill_advances_without_time),
-		cmocka_unit_test(test_plan__prompt_rows_fill_tiles),
-		cmocka_unit_test(test_plan__tiles_leave_room_for_the_least_piece),
-		cmocka_unit_test(test_plan__a_step_may_exceed_its_tile_by_an_eighth),
-		cmocka_unit_test(test_plan__several_prompts_fill_tiles),
-		cmocka_unit_test(test_plan__a_prompt_and_decode_rows_share_a_tile),
+		cmocka_unit_test(test_plan__mixed_steps_leave_room_for_the_least_piece),
+		cmocka_unit_test(test_plan__several_prompts_fill_mixed_steps),
+		cmocka_unit_test(test_plan__a_prompt_and_decode_rows_share_a_step),
 		cmocka_unit_test(test_plan__a_backlog_allows_longer_steps),
 		cmocka_unit_test(test_plan__a_backlog_of_prompts_allows_longer_steps),
 		cmocka_unit_test(test_plan__is_wanted_until_all_of_its_requests_have_ended),
-		cmocka_unit_test(test_plan__decode_rows_leave_prompts_half_a_tile),
+		cmocka_unit_test(test_plan__decode_rows_leave_prompts_half_of_a_step),
 		cmocka_unit_test(test_plan__a_text_computes_no_row_too_many),
 		cmocka_unit_test(test_plan__several_tokens_at_once_if_the_request_is_alone),
 		cmocka_unit_test(test_plan__at_once_takes_no_more_than_the_free_pages),

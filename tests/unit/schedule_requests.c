@@ -9,7 +9,7 @@ static void test_options__out_of_range_are_refused_by_name(void **state)
 		"KV cache", "places is 0",  "requests_most is 7", "plans_most is 65", "rows_most is 23",
 		"logits_most is 23", "context is 1", "rows_least is 15", "bypass_most", "pages_ahead", "age_ns",
 		"step_ns", "row_ns is -1", "depth_ns", "logits_ns is nan", "budget_ns is inf",
-		"rows_tile is -1", "prefill_steps is 0",
+		"mixed_rows is -1", "backlog_rows is -1",
 	};
 
 	(void)state;
@@ -31,8 +31,8 @@ static void test_options__out_of_range_are_refused_by_name(void **state)
 	bad[13].cost.depth_ns = -1;
 	bad[14].cost.logits_ns = __builtin_nan("");
 	bad[15].budget_ns = __builtin_inf();
-	bad[16].rows_tile = -1;
-	bad[17].rows_tile = 16;
+	bad[16].mixed_rows = -1;
+	bad[17].backlog_rows = -1;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct schedule *s = NULL;
 		struct error err = {0};

@@ -44,19 +44,19 @@ static struct world_options roomy(int32_t depth)
 }
 
 /* Steps whose rows decoding sequences and prompts share. */
-static struct world_options tiles(int32_t depth)
+static struct world_options mixed(int32_t depth)
 {
 	struct world_options o = world_small(100, 24, depth);
 
-	o.schedule.rows_tile = depth % 2 ? 32 : 96;
-	o.schedule.prefill_steps = 6;
+	o.schedule.mixed_rows = depth % 2 ? 32 : 96;
+	o.schedule.backlog_rows = 6 * o.schedule.mixed_rows;
 	return o;
 }
 
-static void test_simulation__rows_in_tiles(void **state)
+static void test_simulation__mixed_steps(void **state)
 {
 	(void)state;
-	run_depths(tiles, requests / 32);
+	run_depths(mixed, requests / 32);
 }
 
 static void test_simulation__roomy_pool(void **state)
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_simulation__roomy_pool),
-		cmocka_unit_test(test_simulation__rows_in_tiles),
+		cmocka_unit_test(test_simulation__mixed_steps),
 		cmocka_unit_test(test_simulation__pool_of_one_longest_request_and_one_page),
 		cmocka_unit_test(test_simulation__pool_of_one_longest_request),
 		cmocka_unit_test(test_simulation__one_place),

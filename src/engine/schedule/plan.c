@@ -2,9 +2,6 @@
 /* A step: pages for all running requests in their order, then admissions, then rows. */
 #include "engine/schedule/state.h"
 
-/* All rows that there are share one step if they exceed a tile by this part of it at most. */
-enum { EXCESS_SHARE = 8 };
-
 /* Positions that can be planned now. The last token of a text needs no keys and values. */
 static int32_t rows_left(const struct request *r)
 {
@@ -228,20 +225,15 @@ static struct work work_of(const struct schedule *s)
 	return w;
 }
 
-/* Rows of a step with `decode_rows` and prompts. All rows share the step if they hardly exceed a tile. Else
- * it has whole tiles, and prompts have at least half of one. docs/explanation/design/engine.md, "Scheduler".
- */
-static int32_t rows_shared(const struct schedule *s, const struct work *w, int32_t decode_rows)
+/* Rows of a step with `decode_rows` and prompts, which have at least half of mixed_rows. */
+static int32_t rows_shared(const struct schedule *s, int32_t decode_rows)
 {
-	const int32_t tile = s->options.rows_tile;
-	const int32_t least = s->options.rows_least;
-	const int32_t needed = decode_rows + (least > tile / 2 ? least : tile / 2);
-	int64_t rows = (w->prompt_rows + s->options.prefill_steps - 1) / s->options.prefill_steps;
+	const struct schedule_options *o = &s->options;
+	const int32_t half = o->mixed_rows / 2;
+	const int32_t needed = decode_rows + (o->rows_least > half ? o->rows_least : half);
+	const int32_t rows = o->mixed_rows > needed ? o->mixed_rows : needed;
 
-	rows = ((rows < needed ? needed : rows) + tile - 1) / tile * tile;
-	if (w->prompt_rows + decode_rows <= tile + tile / EXCESS_SHARE)
-		rows = w->prompt_rows + decode_rows;
-	return rows < s->options.rows_most ? (int32_t)rows : s->options.rows_most;
+	return rows < o->rows_most ? rows : o->rows_most;
 }
 
 static void add_decode_rows(struct schedule *s, struct schedule_plan *plan, int32_t at_once)
@@ -272,27 +264,26 @@ static void add_prompt_rows(struct schedule *s, struct schedule_plan *plan, doub
 	}
 }
 
-/* Several prompts with many rows. A lone prompt is no backlog: nobody waits behind it, and a request that
- * comes during its steps is to begin soon. */
+/* Several prompts with many rows, or such prompts beside decoding requests. A lone prompt is no backlog:
+ * nobody waits behind it, and a request that comes during its steps is to begin soon. */
 static bool is_backlog(const struct schedule *s, const struct work *w)
 {
 	const struct schedule_options *o = &s->options;
 
-	return o->rows_tile && w->prompt_rows > (int64_t)o->prefill_steps * o->rows_tile &&
-	       (w->decode_rows || w->prompts > 1);
+	return o->mixed_rows && w->prompt_rows > o->backlog_rows && (w->decode_rows || w->prompts > 1);
 }
 
 static void fill(struct schedule *s, struct schedule_plan *plan, int32_t at_once)
 {
 	const struct work w = work_of(s);
 	const struct schedule_options *o = &s->options;
-	const bool tiles = w.decode_rows && o->rows_tile;
+	const bool backlog = is_backlog(s, &w), mixed = w.decode_rows && o->mixed_rows;
 	double budget = w.decode_rows ? o->budget_ns : o->budget_idle_ns;
 
-	if (is_backlog(s, &w) && o->budget_backlog_ns > budget)
+	if (backlog && o->budget_backlog_ns > budget)
 		budget = o->budget_backlog_ns;
 	add_decode_rows(s, plan, at_once);
-	add_prompt_rows(s, plan, budget, tiles ? rows_shared(s, &w, plan->rows) : o->rows_most);
+	add_prompt_rows(s, plan, budget, mixed && !backlog ? rows_shared(s, plan->rows) : o->rows_most);
 }
 
 const struct schedule_plan *schedule_plan(struct schedule *s, uint64_t now, int32_t at_once)

@@ -45,9 +45,9 @@ static enum status check_options(const struct schedule_options *o, struct error 
 	if (!st && o->rows_least)
 		st = check_range("rows_least", o->rows_least, page, o->rows_most, err);
 	if (!st)
-		st = check_range("rows_tile", o->rows_tile, 0, o->rows_most, err);
-	if (!st && o->rows_tile)
-		st = check_range("prefill_steps", o->prefill_steps, 1, INT32_MAX, err);
+		st = check_range("mixed_rows", o->mixed_rows, 0, o->rows_most, err);
+	if (!st)
+		st = check_range("backlog_rows", o->backlog_rows, 0, INT32_MAX, err);
 	if (!st)
 		st = check_range("bypass_most", o->bypass_most, 0, INT32_MAX, err);
 	if (!st)

@@ -61,16 +61,15 @@ struct schedule_options {
 	/* Predicted time that a step may take while some request decodes, and while none does. Decode rows
 	 * are planned even if they alone take longer, and so are `rows_least` prefill rows. */
 	double budget_ns, budget_idle_ns;
-	/* Takes the place of both if it is larger, while several running requests lack more than
-	 * `prefill_steps` tiles of prompt rows. Longer steps then answer more requests per second. */
+	/* A backlog: requests decode, or several prompts wait, and running requests lack more than
+	 * `backlog_rows` prompt rows. Then budget_backlog_ns takes the place of both if it is larger. Longer
+	 * steps answer more requests per second, and the last of a burst of prompts earlier. */
+	int32_t backlog_rows;
 	double budget_backlog_ns;
-	/* Rows of a step with prompts beside decoding requests. Long steps keep these requests waiting. So a
-	 * step has one `prefill_steps`-th of the prompt rows that running requests still lack, at least
-	 * rows_least, rounded up to a multiple of `rows_tile`. The decode rows count as well, but prompts
-	 * have at least half a tile.
-	 * Decode rows and the rest of all prompts share one step if they exceed a tile by at most an eighth.
-	 * rows_tile 0: budget_ns is the only limit. */
-	int32_t rows_tile, prefill_steps;
+	/* Most rows of a step with prompts beside decoding requests, unless there is a backlog. Decode rows
+	 * count as well, but prompts have at least half of them. 0: the budget is the only limit, and there
+	 * is no backlog. */
+	int32_t mixed_rows;
 	int32_t rows_least; /* prefill rows that every step with prefill work plans, and the shortest piece of
 			     * a prompt that is cut; 1 .. rows_most. 0: page_tokens */
 	int32_t bypass_most; /* requests that may be admitted before an earlier one that lacks pages; 0: none
