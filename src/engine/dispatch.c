@@ -177,8 +177,8 @@ static enum status complete(struct engine *e, struct error *err)
 	return st || e->overlaps ? st : dispatch_fetch(e, err);
 }
 
-/* The results of the step before are fetched between the two parts of a step, so that grammar masks know
- * every token, while the device computes the first part. */
+/* The results of the step before are fetched between the two parts of a step. The device computes the first
+ * part meanwhile, and grammar masks know every token. */
 enum status dispatch_begin(struct engine *e, const struct schedule_plan *plan, struct error *err)
 {
 	struct flight f = {.plan = plan, .begun_ns = engine_now()};

@@ -14,7 +14,7 @@
 enum { IN_FLIGHT = 2 };
 
 /* A step whose results are not fetched. A long one is enqueued in slices of its layers: `left` layers are not
- * enqueued yet. Sampling is enqueued with the last of them. */
+ * enqueued yet. The last slice has the sampling too. */
 struct flight {
 	const struct schedule_plan *plan;
 	uint64_t begun_ns;
@@ -22,7 +22,7 @@ struct flight {
 	int turn;
 };
 
-/* What events need of an entry whose plan is done. */
+/* An entry whose plan is done, as its events need it. */
 struct settled {
 	uint32_t number;
 	int32_t scored; /* rows that gave the log probability of a token of the prompt */

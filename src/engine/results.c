@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What came of a step: tokens, scores and ends of its requests. */
+/* Results of a step: tokens, scores and ends of its requests. */
 #include "engine/internal.h"
 
 /* The outcome of the row that sampled. */

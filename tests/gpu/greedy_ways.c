@@ -9,10 +9,10 @@
  * of a request is judged by a reference: the same model in F32 on the CPU, which reads the prompt and the ids
  * up to the difference. There, the logits of both ids must be within the BF16 error of the largest logit.
  *
- * The BF16 error is that of the difference between the reference's two largest logits. It is the largest one
- * over the positions of SCORED prompts, or five times their root mean square if that is more: the ways compute
- * other positions, and of a million normally distributed errors less than one exceeds it. The largest must be at
- * most 0.2 (ERROR_MOST states another limit), so a device that is wrong cannot excuse its own differences.
+ * The BF16 error is that of the difference between the reference's two largest logits. It is the largest error at
+ * the positions of SCORED prompts, or five times their root mean square if that is more. The ways compute other
+ * positions. Of a million normally distributed errors, less than one is beyond five times the root mean square.
+ * The largest error must be at most 0.2 (ERROR_MOST states another limit), so a device that is wrong cannot excuse its own differences.
  * BF16_ERROR states the error itself. The root mean square must be at most 0.1 (RMS_MOST).
  *
  * A way that was not taken fails too: it must have had preemptions, or cached tokens. Set in the environment:

@@ -67,8 +67,8 @@ struct schedule_options {
 	int32_t backlog_rows;
 	double budget_backlog_ns;
 	/* Most rows of a step with prompts beside decoding requests, unless there is a backlog. Decode rows
-	 * count as well, but prompts have at least half of them. 0: the budget is the only limit, and there
-	 * is no backlog. */
+	 * count as well, but prompts have at least half of this number. 0: the budget is the only limit,
+	 * and there is no backlog. */
 	int32_t mixed_rows;
 	int32_t rows_least; /* prefill rows that every step with prefill work plans, and the shortest piece of
 			     * a prompt that is cut; 1 .. rows_most. 0: page_tokens */

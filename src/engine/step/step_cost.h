@@ -19,8 +19,8 @@ int64_t step_cost_slice(double predicted_ns, double slice_ns, int64_t layers);
  * last `slice` of them as the last slice. The device then has work for half a step, or for a slice if that is
  * less. */
 double step_cost_lead(int64_t layers, int64_t enqueued, int64_t slice);
-/* For how long after the begin of such a step more work can wait that must be enqueued after this share of
- * it. The host has a millisecond to plan and enqueue. Steps that were slow once make no longer wait: `factor`
- * counts as 1 at most. */
+/* Nanoseconds after the begin of a step. Work that must be enqueued after this share of the step can wait so
+ * long. The host has a millisecond to plan and enqueue. Steps that were slow once make no longer wait:
+ * `factor` counts as 1 at most. */
 uint64_t step_cost_hold_ns(const struct step_cost *c, double predicted_ns, double share);
 #endif
