@@ -74,6 +74,16 @@ static enum status make_lists(struct engine *e, const struct schedule_plan *plan
 	return STATUS_OK;
 }
 
+/* A GPU's steps without prompts are launched as graphs, so they have no slices. */
+static int64_t slice_of(const struct engine *e, const struct schedule_plan *plan)
+{
+	const int64_t layers = e->loaded.weights.shape.layers;
+
+	return e->loaded.back.kind == BACKEND_GPU && plan->rows == plan->decodes
+		       ? layers
+		       : step_cost_slice(plan->predicted_ns, e->slice_ns, layers);
+}
+
 /* Enqueues the forward pass, or its first slice. */
 static enum status enqueue_forward(struct engine *e, struct flight *f, struct error *err)
 {
@@ -84,7 +94,7 @@ static enum status enqueue_forward(struct engine *e, struct flight *f, struct er
 
 	if (st)
 		return st;
-	f->slice = step_cost_slice(f->plan->predicted_ns, e->slice_ns, layers);
+	f->slice = slice_of(e, f->plan);
 	if (f->slice == layers)
 		return paged_step_forward(step, &rows, err);
 	st = paged_step_begin(step, &rows, err);
@@ -165,7 +175,7 @@ enum status dispatch_fetch(struct engine *e, struct error *err)
 	if (st)
 		return st;
 	note_end(e, &f);
-	step_cost_measured(&e->cost, f.plan->predicted_ns, e->step_s * 1e9);
+	step_cost_measured(&e->cost, &f.predicted, e->step_s * 1e9);
 	return results_settle(e, f.plan, r, err);
 }
 
@@ -181,7 +191,9 @@ static enum status complete(struct engine *e, struct error *err)
  * part meanwhile, and grammar masks know every token. */
 enum status dispatch_begin(struct engine *e, const struct schedule_plan *plan, struct error *err)
 {
-	struct flight f = {.plan = plan, .begun_ns = engine_now()};
+	struct flight f = {.plan = plan,
+			   .predicted = step_cost_parts(&e->cost, plan->predicted_ns),
+			   .begun_ns = engine_now()};
 	enum status st = enqueue_forward(e, &f, err);
 
 	if (!st && e->flights)
@@ -217,6 +229,7 @@ enum status dispatch_continue(struct engine *e, struct error *err)
 		return st;
 	if (!wanted)
 		return stop(e, err);
+	engine_tell_planned(e, f->plan);
 	st = paged_step_advance(e->loaded.step, f->slice, &f->left, err);
 	return st || f->left ? st : complete(e, err);
 }

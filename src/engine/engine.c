@@ -292,6 +292,12 @@ int64_t engine_pages_most(const struct engine *e)
 	return e->pages_most;
 }
 
+void engine_tell_planned(const struct engine *e, const struct schedule_plan *plan)
+{
+	if (e->planned)
+		e->planned(e->planned_arg, plan->predicted_ns * 1e-9);
+}
+
 enum status engine_step(struct engine *e, bool *idle, struct error *err)
 {
 	const struct schedule_plan *plan;
@@ -310,8 +316,8 @@ enum status engine_step(struct engine *e, bool *idle, struct error *err)
 	count_pages(e);
 	st = engine_pass_events(e, err);
 	*idle = !plan && !e->flights;
-	if (plan && e->planned)
-		e->planned(e->planned_arg, plan->predicted_ns * 1e-9);
+	if (plan)
+		engine_tell_planned(e, plan);
 	if (!st && plan)
 		return dispatch_begin(e, plan, err);
 	return !st && e->flights ? dispatch_fetch(e, err) : st;
@@ -350,8 +356,7 @@ uint64_t engine_hold(const struct engine *e)
 	if (!e->flights || !e->overlaps)
 		return 0;
 	return (f->begun_ns > e->fetched_ns ? f->begun_ns : e->fetched_ns) +
-	       step_cost_hold_ns(&e->cost, f->plan->predicted_ns,
-				 step_cost_lead(layers, layers - f->left, f->slice));
+	       step_cost_hold_ns(&e->cost, &f->predicted, step_cost_lead(layers, layers - f->left, f->slice));
 }
 
 struct engine_facts engine_facts(const struct engine *e)

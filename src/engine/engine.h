@@ -49,8 +49,8 @@ enum status engine_step(struct engine *e, bool *idle, struct error *err);
 /* The time of the monotonic clock until which the next engine_step can wait. The device has work until later,
  * and requests that come before that time join the step. 0: nothing runs, or the host computes by itself. */
 uint64_t engine_hold(const struct engine *e);
-/* `planned` is called in engine_step, before the device begins to work, with the predicted seconds of the
- * step. NULL: nothing is called. */
+/* `planned` is called in engine_step, before the device begins to work on a step or on a slice of it, with
+ * the predicted seconds of the step. NULL: nothing is called. */
 void engine_tell(struct engine *e, void (*planned)(void *arg, double seconds), void *arg);
 /* Events since the last call, in order; lent until the next call of engine_step, engine_submit,
  * engine_cancel or engine_events. */

@@ -17,6 +17,7 @@ enum { IN_FLIGHT = 2 };
  * enqueued yet. The last slice has the sampling too. */
 struct flight {
 	const struct schedule_plan *plan;
+	struct step_prediction predicted;
 	uint64_t begun_ns;
 	int64_t slice, left;
 	int turn;
@@ -62,6 +63,9 @@ enum status engine_no_memory(struct error *err);
 enum status engine_add_event(struct engine *e, const struct engine_event *event, struct error *err);
 /* Passes the scheduler's events on. */
 enum status engine_pass_events(struct engine *e, struct error *err);
+
+/* Tells the caller how long a step takes (engine_tell). */
+void engine_tell_planned(const struct engine *e, const struct schedule_plan *plan);
 
 /* dispatch.c: steps on the device. */
 /* Enqueues a step, or its first slice, and fetches the results of the step before. */

@@ -264,12 +264,12 @@ static void test_loop__a_front_end_that_is_gone_ends_a_wait(void **state)
 	peer_close(&p, STATUS_OK);
 }
 
-/* The loop waits while a request runs. */
-static uint64_t while_running(const struct engine *e)
-{
-	const struct engine_facts f = engine_facts(e);
+static volatile bool released;
 
-	return f.steps && f.running ? UINT64_MAX : 0;
+/* The loop waits after the first step until it is released. */
+static uint64_t until_released(const struct engine *e)
+{
+	return engine_facts(e).steps && !released ? UINT64_MAX : 0;
 }
 
 static void test_loop__a_request_that_is_cancelled_during_a_wait_ends(void **state)
@@ -278,7 +278,8 @@ static void test_loop__a_request_that_is_cancelled_during_a_wait_ends(void **sta
 	struct peer p;
 
 	(void)state;
-	peer_open_held(&p, 0, while_running);
+	released = false;
+	peer_open_held(&p, 0, until_released);
 	send_request(&p, 1, 90);
 	while (!p.h[0].tokens)
 		assert_true(receive(&p));
@@ -286,21 +287,50 @@ static void test_loop__a_request_that_is_cancelled_during_a_wait_ends(void **sta
 	await_end(&p, 1);
 	assert_int_equal(p.h[0].last.end, ENGINE_END_CANCELLED);
 	assert_int_equal(p.h[0].tokens, 1);
+	released = true;
 	peer_close(&p, STATUS_OK);
 }
 
 /* A share of the predicted time without a millisecond, and no longer after slow steps. */
 static void test_loop__how_long_a_plan_can_wait(void **state)
 {
-	struct step_cost c = {.factor = 0.8};
+	const struct step_prediction fixed = {.fixed_ns = 20e6}, rows = {.rows_ns = 20e6};
+	const struct step_prediction both = {.fixed_ns = 400e6, .rows_ns = 20e6}, few = {.fixed_ns = 1e3};
+	struct step_cost c = {.fixed = 0.8, .rows = 0.8};
 
 	(void)state;
-	assert_int_equal(step_cost_hold_ns(&c, 20e6, 0.5), 9000000);
-	assert_int_equal(step_cost_hold_ns(&c, 20e6, 0), 0);
-	assert_int_equal(step_cost_hold_ns(&c, 2e6, 0.5), 0);
-	assert_int_equal(step_cost_hold_ns(&c, 1e3, 0.5), 0);
-	c.factor = 40;
-	assert_int_equal(step_cost_hold_ns(&c, 800e6, 0.5), 9000000);
+	assert_int_equal(step_cost_hold_ns(&c, &fixed, 0.5), 9000000);
+	assert_int_equal(step_cost_hold_ns(&c, &rows, 0.5), 9000000);
+	assert_int_equal(step_cost_hold_ns(&c, &fixed, 0), 0);
+	assert_int_equal(step_cost_hold_ns(&c, &few, 0.5), 0);
+	c.fixed = 40;
+	assert_int_equal(step_cost_hold_ns(&c, &both, 0.5), 14000000);
+	c.rows = 20;
+	assert_int_equal(step_cost_hold_ns(&c, &both, 0.5), 4500000);
+}
+
+/* A step corrects the factor of its larger part. One step counts for a tenth, and as ten times too slow at most. */
+static void test_loop__measured_steps_correct_predictions(void **state)
+{
+	struct step_cost c = {.base = {.step_ns = 4, .row_ns = 1}, .fixed = 1, .rows = 1};
+	struct step_prediction p = step_cost_parts(&c, 14);
+
+	(void)state;
+	assert_true(p.fixed_ns == 4 && p.rows_ns == 10);
+	step_cost_measured(&c, &p, 9);
+	assert_true(c.fixed == 1 && fabs(c.rows - 0.95) < 1e-12);
+	p = step_cost_parts(&c, 6);
+	assert_true(p.fixed_ns == 4 && p.rows_ns == 2);
+	step_cost_measured(&c, &p, 10);
+	assert_true(fabs(c.fixed - 1.1) < 1e-12 && fabs(c.rows - 0.95) < 1e-12);
+	c.fixed = 1;
+	step_cost_measured(&c, &p, 1e6);
+	assert_true(fabs(c.fixed - 1.9) < 1e-12);
+	c.fixed = 1;
+	step_cost_measured(&c, &p, 0.5); /* less than the rows by themselves */
+	assert_true(fabs(c.fixed - 0.91) < 1e-12);
+	assert_true(fabs(step_cost_now(&c).step_ns - 3.64) < 1e-12);
+	assert_true(fabs(step_cost_now(&c).row_ns - 0.95) < 1e-12);
 }
 
 static void test_loop__steps_of_two_slices_are_cut(void **state)
@@ -308,20 +338,22 @@ static void test_loop__steps_of_two_slices_are_cut(void **state)
 	(void)state;
 	assert_int_equal(step_cost_slice(49e6, 25e6, 28), 28);
 	assert_int_equal(step_cost_slice(50e6, 25e6, 28), 14);
-	assert_int_equal(step_cost_slice(150e6, 25e6, 28), 5);
+	assert_int_equal(step_cost_slice(60e6, 25e6, 28), 9);
+	assert_int_equal(step_cost_slice(150e6, 25e6, 28), 4);
 	assert_int_equal(step_cost_slice(1e12, 25e6, 28), 1);
 	assert_int_equal(step_cost_slice(1e12, 1e-9, 1), 1);
 }
 
-/* The device has work for half a step, or for a slice if that is less. */
+/* The device has work for half a step, or for two slices if that is less. */
 static void test_loop__when_the_next_slice_is_due(void **state)
 {
 	(void)state;
 	assert_true(step_cost_lead(28, 28, 28) == 0.5);
 	assert_true(step_cost_lead(20, 5, 5) == 0);
-	assert_true(step_cost_lead(20, 10, 5) == 0.25);
-	assert_true(step_cost_lead(20, 20, 5) == 0.75);
-	assert_true(step_cost_lead(20, 14, 14) == 0.2);
+	assert_true(step_cost_lead(20, 10, 5) == 0);
+	assert_true(step_cost_lead(20, 15, 5) == 0.25);
+	assert_true(step_cost_lead(20, 20, 5) == 0.5);
+	assert_true(step_cost_lead(40, 40, 4) == 0.8);
 }
 
 int main(void)
@@ -336,6 +368,7 @@ int main(void)
 		cmocka_unit_test(test_loop__a_front_end_that_is_gone_ends_a_wait),
 		cmocka_unit_test(test_loop__a_request_that_is_cancelled_during_a_wait_ends),
 		cmocka_unit_test(test_loop__how_long_a_plan_can_wait),
+		cmocka_unit_test(test_loop__measured_steps_correct_predictions),
 		cmocka_unit_test(test_loop__steps_of_two_slices_are_cut),
 		cmocka_unit_test(test_loop__when_the_next_slice_is_due),
 	};

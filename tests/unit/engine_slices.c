@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps in slices of one layer: the same texts, and a step stops when all of its requests have ended. */
+/* Steps in slices of one layer: the same texts, and a step stops when all of its requests have ended. Some tests
+ * enqueue a step before the results of the step before are fetched, as with a GPU. */
 #include "engine_bed.h"
 #include "core/clock.h"
-#include "model/decoder/paged_step.h"
+#include "engine/internal.h"
 
 enum { PROMPT = 40, ANSWER = 12, REQUESTS = 3 };
 
@@ -48,11 +49,12 @@ static void expect_same(const struct heard *a, const struct heard *b)
 	assert_memory_equal(a->token, b->token, (size_t)a->tokens * sizeof(a->token[0]));
 }
 
-static void run_all(bool slices, struct heard h[REQUESTS])
+static void run_all(bool slices, bool overlaps, struct heard h[REQUESTS])
 {
 	int32_t prompt[REQUESTS][PROMPT];
 	struct engine *e = open_engine(slices);
 
+	e->overlaps = overlaps;
 	memset(h, 0, REQUESTS * sizeof(*h));
 	for (uint64_t i = 0; i < REQUESTS; i++) {
 		submit(e, i + 1, prompt[i]);
@@ -64,14 +66,16 @@ static void run_all(bool slices, struct heard h[REQUESTS])
 
 static void test_slices__give_the_same_texts(void **state)
 {
-	struct heard whole[REQUESTS], slices[REQUESTS];
+	struct heard whole[REQUESTS], other[REQUESTS];
 
 	(void)state;
-	run_all(false, whole);
-	run_all(true, slices);
-	for (int i = 0; i < REQUESTS; i++) {
-		assert_int_equal(whole[i].tokens, ANSWER);
-		expect_same(&slices[i], &whole[i]);
+	run_all(false, false, whole);
+	for (int way = 1; way < 4; way++) {
+		run_all(way & 1, way & 2, other);
+		for (int i = 0; i < REQUESTS; i++) {
+			assert_int_equal(whole[i].tokens, ANSWER);
+			expect_same(&other[i], &whole[i]);
+		}
 	}
 }
 
@@ -81,27 +85,33 @@ static float *logit(struct engine *e)
 	return paged_step_logits(engine_loaded(e)->step).data;
 }
 
-/* No layer and no head follows. The same prompt finds nothing of the stopped step in the cache. */
-static void test_slices__a_step_whose_request_is_cancelled_stops(void **state)
+static void cancel_in_a_step(bool overlaps)
 {
 	int32_t prompt[PROMPT];
 	struct heard h[REQUESTS] = {0}, whole[REQUESTS];
 	struct engine *e = open_engine(true);
 	struct engine_request again;
+	struct step_cost cost;
+	double busy_s;
 
-	(void)state;
-	run_all(false, whole);
+	run_all(false, false, whole);
+	e->overlaps = overlaps;
 	submit(e, 1, prompt);
 	assert_false(bed_step(e, h, REQUESTS));
 	assert_int_equal(engine_facts(e).prompt_tokens, 0);
+	assert_true(overlaps ? engine_hold(e) > 0 : !engine_hold(e));
 	bed_cancel(e, 1);
 	bed_listen(e, h, REQUESTS); /* without another step */
 	assert_int_equal(h[0].ends, 1);
 	assert_int_equal(h[0].last.end, ENGINE_END_CANCELLED);
 	assert_int_equal(engine_facts(e).running, 0);
 	*logit(e) = 12345;
+	cost = e->cost;
+	busy_s = engine_facts(e).busy_s;
 	assert_false(bed_step(e, h, REQUESTS));
-	assert_true(*logit(e) == 12345);
+	assert_true(*logit(e) == 12345); /* no layer and no head has followed */
+	assert_memory_equal(&cost, &e->cost, sizeof(cost));
+	assert_true(engine_facts(e).busy_s > busy_s);
 	assert_int_equal(engine_facts(e).steps, 1);
 	assert_true(bed_step(e, h, REQUESTS));
 	assert_int_equal(engine_facts(e).prompt_tokens, 0);
@@ -116,6 +126,33 @@ static void test_slices__a_step_whose_request_is_cancelled_stops(void **state)
 	engine_destroy(&e);
 }
 
+/* The same prompt finds nothing of the stopped step in the cache. */
+static void test_slices__a_step_whose_request_is_cancelled_stops(void **state)
+{
+	(void)state;
+	cancel_in_a_step(false);
+	cancel_in_a_step(true);
+}
+
+static void test_slices__the_head_follows_the_last_layer_only(void **state)
+{
+	int32_t prompt[2][PROMPT];
+	struct heard h[REQUESTS] = {0};
+	struct engine *e = open_engine(true);
+
+	(void)state;
+	submit(e, 1, prompt[0]);
+	finish(e, h);
+	*logit(e) = 12345;
+	submit(e, 2, prompt[1]);
+	assert_false(bed_step(e, h, REQUESTS));
+	assert_true(*logit(e) == 12345);
+	assert_false(bed_step(e, h, REQUESTS));
+	assert_true(*logit(e) != 12345);
+	finish(e, h);
+	engine_destroy(&e);
+}
+
 static void test_slices__a_step_goes_on_for_the_other_request(void **state)
 {
 	int32_t prompt[2][PROMPT];
@@ -123,7 +160,7 @@ static void test_slices__a_step_goes_on_for_the_other_request(void **state)
 	struct engine *e = open_engine(true);
 
 	(void)state;
-	run_all(false, whole);
+	run_all(false, false, whole);
 	submit(e, 1, prompt[0]);
 	submit(e, 2, prompt[1]);
 	assert_false(bed_step(e, h, REQUESTS));
@@ -135,7 +172,31 @@ static void test_slices__a_step_goes_on_for_the_other_request(void **state)
 	engine_destroy(&e);
 }
 
-/* A deadline that is over ends the request between two slices. */
+/* A deadline that is over ends its request between two slices, although the step goes on for another one. */
+static void test_slices__a_deadline_is_over_during_a_step(void **state)
+{
+	int32_t prompt[2][PROMPT];
+	struct heard h[REQUESTS] = {0};
+	struct engine *e = open_engine(true);
+	struct engine_request r = request(1, prompt[0]);
+
+	(void)state;
+	e->overlaps = true; /* so that no result of the step makes the events */
+	r.deadline_ns = clock_now_ns(clock_monotonic()) + 1000000000;
+	bed_submit(e, &r);
+	submit(e, 2, prompt[1]);
+	assert_false(bed_step(e, h, REQUESTS));
+	while (clock_now_ns(clock_monotonic()) <= r.deadline_ns)
+		;
+	assert_false(bed_step(e, h, REQUESTS));
+	assert_int_equal(h[0].ends, 1);
+	assert_int_equal(h[0].last.end, ENGINE_END_DEADLINE);
+	finish(e, h);
+	assert_int_equal(h[1].tokens, ANSWER);
+	engine_destroy(&e);
+}
+
+/* Alone, its step stops. */
 static void test_slices__a_step_stops_at_the_deadline(void **state)
 {
 	int32_t prompt[PROMPT];
@@ -161,6 +222,44 @@ static void test_slices__a_step_stops_at_the_deadline(void **state)
 	engine_destroy(&e);
 }
 
+static int told, replayed;
+
+static void on_planned(void *arg, double seconds)
+{
+	(void)arg;
+	told += seconds > 0;
+}
+
+static enum status counting_replay(struct backend *back, const struct replay *work, struct error *err)
+{
+	(void)back;
+	replayed += !work->key;
+	return work->run(work->arg, err);
+}
+
+/* A long step is told before each slice, and the back end runs each slice as a whole. */
+static void test_slices__each_one_is_told_and_runs_as_a_whole(void **state)
+{
+	int32_t prompt[PROMPT];
+	struct heard h[REQUESTS] = {0};
+	struct engine *e = open_engine(true);
+	struct ops ops = *e->loaded.back.ops;
+
+	(void)state;
+	told = replayed = 0;
+	ops.replay = counting_replay;
+	e->loaded.back.ops = &ops;
+	engine_tell(e, on_planned, NULL);
+	submit(e, 1, prompt);
+	for (int i = 1; i <= 2; i++) {
+		assert_false(bed_step(e, h, REQUESTS));
+		assert_int_equal(told, i);
+		assert_int_equal(replayed, i);
+	}
+	assert_int_equal(h[0].tokens, 1);
+	engine_destroy(&e);
+}
+
 /* An engine may be destroyed while a step is open. */
 static void test_slices__an_open_step_can_be_left(void **state)
 {
@@ -180,8 +279,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slices__give_the_same_texts),
 		cmocka_unit_test(test_slices__a_step_whose_request_is_cancelled_stops),
+		cmocka_unit_test(test_slices__the_head_follows_the_last_layer_only),
 		cmocka_unit_test(test_slices__a_step_goes_on_for_the_other_request),
+		cmocka_unit_test(test_slices__a_deadline_is_over_during_a_step),
 		cmocka_unit_test(test_slices__a_step_stops_at_the_deadline),
+		cmocka_unit_test(test_slices__each_one_is_told_and_runs_as_a_whole),
 		cmocka_unit_test(test_slices__an_open_step_can_be_left),
 	};
 

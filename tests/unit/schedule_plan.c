@@ -275,16 +275,17 @@ static void test_plan__several_prompts_fill_mixed_steps(void **state)
  * budget_backlog_ns, and never less than budget_ns. */
 static void test_plan__a_backlog_allows_longer_steps(void **state)
 {
-	const double backlog_ns[] = {0, 1 * MS, 20 * MS, 20 * MS};
-	const int32_t rows[] = {304, 304, 304, 256}, expected[] = {32, 32, 304, 32};
+	const double backlog_ns[] = {0, 1 * MS, 20 * MS, 20 * MS, 20 * MS};
+	const int32_t rows[] = {304, 304, 304, 256, 304}, expected[] = {32, 32, 304, 32, 32};
+	const int32_t mixed[] = {64, 64, 64, 64, 0}; /* 0: no backlog, as on a CPU */
 
 	(void)state;
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		struct schedule_options o = bed_options;
 		struct engine_request a = bed_request(1, 20, 50);
 		struct schedule *s;
 
-		o.mixed_rows = 64;
+		o.mixed_rows = mixed[i];
 		o.backlog_rows = 256;
 		o.rows_most = 512;
 		o.budget_ns = 1 * MS + 40 * 10000;
@@ -318,6 +319,53 @@ static void test_plan__a_backlog_of_prompts_allows_longer_steps(void **state)
 		expect_step(s, 0, expected[i]);
 		schedule_free(&s);
 	}
+}
+
+/* A request that is planned to its end is no prompt that waits. */
+static void test_plan__a_lone_prompt_is_no_backlog(void **state)
+{
+	struct schedule_options o = bed_options;
+	struct engine_request a = bed_request(1, 20, 1);
+	const struct schedule_plan *plan;
+	struct schedule *s;
+
+	(void)state;
+	o.mixed_rows = 64;
+	o.backlog_rows = 256;
+	o.rows_most = 512;
+	o.budget_idle_ns = 1 * MS + 40 * 10000;
+	o.budget_backlog_ns = 20 * MS;
+	s = bed_open(&o);
+	bed_submit(s, &a, 0);
+	assert_int_equal(schedule_plan(s, 0, 1)->rows, 20);
+	submit_prompts(s, 1, 304);
+	plan = schedule_plan(s, 0, 1);
+	assert_int_equal(plan->rows, 32);
+	schedule_free(&s);
+}
+
+/* Half of the mixed rows beside many decode rows would be more rows than a step can have. */
+static void test_plan__a_mixed_step_has_no_more_rows_than_a_step(void **state)
+{
+	struct schedule_options o = bed_options;
+	struct schedule *s;
+
+	(void)state;
+	o.places = 41;
+	o.rows_most = o.mixed_rows = 64;
+	o.backlog_rows = 10000;
+	o.budget_ns = 1e12;
+	s = bed_open(&o);
+	for (int32_t i = 0; i < 39; i++) {
+		struct engine_request q = bed_request(1 + i, 20, 3000);
+
+		bed_submit(s, &q, 0);
+	}
+	while (schedule_facts(s).prompt_tokens < 39 * 20)
+		bed_step(s, 0);
+	submit_prompts(s, 1, 200);
+	expect_step(s, 39, 16); /* of 25 rows a whole page */
+	schedule_free(&s);
 }
 
 /* The newest plan is wanted as long as one of its requests lives. */
@@ -536,6 +584,8 @@ int main(void)
 		cmocka_unit_test(test_plan__a_prompt_and_decode_rows_share_a_step),
 		cmocka_unit_test(test_plan__a_backlog_allows_longer_steps),
 		cmocka_unit_test(test_plan__a_backlog_of_prompts_allows_longer_steps),
+		cmocka_unit_test(test_plan__a_lone_prompt_is_no_backlog),
+		cmocka_unit_test(test_plan__a_mixed_step_has_no_more_rows_than_a_step),
 		cmocka_unit_test(test_plan__is_wanted_until_all_of_its_requests_have_ended),
 		cmocka_unit_test(test_plan__decode_rows_leave_prompts_half_of_a_step),
 		cmocka_unit_test(test_plan__a_text_computes_no_row_too_many),

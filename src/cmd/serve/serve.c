@@ -39,8 +39,8 @@ static const struct opt opts[] = {
 		.help = "most tokens of one step; 0: 8192 on a GPU, 256 on a CPU"),
 	OPT_ROW(struct serve_opts, step_ms, .name = "max-step-ms", .preset = "0", .max = 60000,
 		.help = "longest predicted step while answers are generated, in milliseconds. With a lower value "
-			"tokens arrive more evenly, with a higher value throughput rises. 0: 30 on a GPU, 250 on a "
-			"CPU"),
+			"tokens arrive more evenly, with a higher value throughput rises. 0: 30 on a GPU, or 150 while "
+			"many prompts wait; 250 on a CPU. Steps that only read prompts may take longer"),
 	OPT_ROW(struct serve_opts, queue, .name = "max-queue", .preset = "4096", .min = 1, .max = 1e6,
 		.help = "most requests that run or wait. Further requests get status 429"),
 	OPT_ROW(struct serve_opts, memory, .name = "memory",

@@ -5,6 +5,7 @@
 static const double recent = 0.1; /* weight of the last step in the average */
 static const double hold_lead_ns = 1e6;
 static const double factor_least = 1e-2, factor_most = 1e3;
+static const double ratio_least = 0.1, ratio_most = 10; /* that one step counts with */
 
 /* Time is that of reading the weights, plus FLOP: 2 per parameter and row, and 4 per head element and pair of
  * positions. The rates are those of one H100, and of two cores with AVX2. */
@@ -19,46 +20,61 @@ void step_cost_start(struct step_cost *c, const struct shape *s, bool gpu)
 			 .row_ns = 2 * linear / flop_per_ns,
 			 .depth_ns = 4.0 * (double)(s->layers * s->heads * s->head_dim) / flop_per_ns,
 			 .logits_ns = 2 * head / flop_per_ns},
-		.factor = 1,
+		.fixed = 1,
+		.rows = 1,
 	};
 }
 
-void step_cost_measured(struct step_cost *c, double predicted_ns, double measured_ns)
+struct step_prediction step_cost_parts(const struct step_cost *c, double predicted_ns)
 {
-	double factor;
+	const double fixed_ns = c->base.step_ns * c->fixed;
 
-	if (!(predicted_ns > 0) || !(measured_ns > 0))
+	return (struct step_prediction){.fixed_ns = fixed_ns, .rows_ns = fmax(predicted_ns - fixed_ns, 0)};
+}
+
+static double limited(double x, double least, double most)
+{
+	return x < least ? least : x > most ? most : x;
+}
+
+void step_cost_measured(struct step_cost *c, const struct step_prediction *p, double measured_ns)
+{
+	const bool by_rows = p->rows_ns > p->fixed_ns;
+	const double part = by_rows ? p->rows_ns : p->fixed_ns, other = by_rows ? p->fixed_ns : p->rows_ns;
+	double *factor = by_rows ? &c->rows : &c->fixed, ratio;
+
+	if (!(part > 0) || !(measured_ns > 0))
 		return;
-	factor = c->factor * (1 - recent) + c->factor * measured_ns / predicted_ns * recent;
-	factor = factor < factor_least ? factor_least : factor;
-	c->factor = factor > factor_most ? factor_most : factor;
+	ratio = limited((measured_ns - other) / part, ratio_least, ratio_most);
+	*factor = limited(*factor * (1 - recent + recent * ratio), factor_least, factor_most);
 }
 
 struct schedule_cost step_cost_now(const struct step_cost *c)
 {
-	return (struct schedule_cost){.step_ns = c->base.step_ns * c->factor,
-				      .row_ns = c->base.row_ns * c->factor,
-				      .depth_ns = c->base.depth_ns * c->factor,
-				      .logits_ns = c->base.logits_ns * c->factor};
+	return (struct schedule_cost){.step_ns = c->base.step_ns * c->fixed,
+				      .row_ns = c->base.row_ns * c->rows,
+				      .depth_ns = c->base.depth_ns * c->rows,
+				      .logits_ns = c->base.logits_ns * c->rows};
 }
 
 int64_t step_cost_slice(double predicted_ns, double slice_ns, int64_t layers)
 {
-	const double slices = floor(predicted_ns / slice_ns);
+	const double slices = ceil(predicted_ns / slice_ns);
 
-	if (slices < 2)
+	if (predicted_ns < 2 * slice_ns)
 		return layers;
-	return slices < (double)layers ? (layers + (int64_t)slices - 1) / (int64_t)slices : 1;
+	return slices < (double)layers ? layers / (int64_t)slices : 1;
 }
 
 double step_cost_lead(int64_t layers, int64_t enqueued, int64_t slice)
 {
-	return fmax((double)enqueued - fmin((double)slice, 0.5 * (double)layers), 0) / (double)layers;
+	return fmax((double)enqueued - fmin(2 * (double)slice, 0.5 * (double)layers), 0) / (double)layers;
 }
 
-uint64_t step_cost_hold_ns(const struct step_cost *c, double predicted_ns, double share)
+uint64_t step_cost_hold_ns(const struct step_cost *c, const struct step_prediction *p, double share)
 {
-	const double ns = share * predicted_ns / (c->factor > 1 ? c->factor : 1) - hold_lead_ns;
+	const double ns =
+		share * (p->fixed_ns / fmax(c->fixed, 1) + p->rows_ns / fmax(c->rows, 1)) - hold_lead_ns;
 
 	return ns > 0 ? (uint64_t)ns : 0;
 }

@@ -5,22 +5,29 @@
 #include "engine/schedule/schedule.h"
 #include "model/shape/shape.h"
 
+/* Each part of the time has a factor: measured / predicted by `base`, averaged over recent steps. */
 struct step_cost {
 	struct schedule_cost base; /* from usual rates of a device of this kind */
-	double factor;		   /* measured / predicted by `base`, averaged over recent steps */
+	double fixed, rows;	   /* of the time of a step without rows; of the time of its rows */
+};
+/* The parts of a step's predicted time. */
+struct step_prediction {
+	double fixed_ns, rows_ns;
 };
 void step_cost_start(struct step_cost *c, const struct shape *s, bool gpu);
-/* predicted_ns: with step_cost_now of that time. */
-void step_cost_measured(struct step_cost *c, double predicted_ns, double measured_ns);
+/* Divides a time that was predicted with step_cost_now of this moment. */
+struct step_prediction step_cost_parts(const struct step_cost *c, double predicted_ns);
+/* Corrects the factor of the larger part. */
+void step_cost_measured(struct step_cost *c, const struct step_prediction *p, double measured_ns);
 struct schedule_cost step_cost_now(const struct step_cost *c);
-/* Layers of a slice of a step: slices of about slice_ns, or all layers if the step takes less than two. */
+/* Layers of a slice of a step: slices of at most about slice_ns, or all layers if the step takes less than
+ * two. */
 int64_t step_cost_slice(double predicted_ns, double slice_ns, int64_t layers);
-/* The share of a step after which more work must be enqueued, if `enqueued` of its `layers` layers are, the
- * last `slice` of them as the last slice. The device then has work for half a step, or for a slice if that is
- * less. */
+/* The share of a step after which more work must be enqueued. `enqueued` of its `layers` layers are, in
+ * slices of `slice`. The device then has work for half a step, or for two slices if that is less. */
 double step_cost_lead(int64_t layers, int64_t enqueued, int64_t slice);
 /* Nanoseconds after the begin of a step. Work that must be enqueued after this share of the step can wait so
- * long. The host has a millisecond to plan and enqueue. Steps that were slow once make no longer wait:
- * `factor` counts as 1 at most. */
-uint64_t step_cost_hold_ns(const struct step_cost *c, double predicted_ns, double share);
+ * long. The host has a millisecond to plan and enqueue. Steps that were slow once make no longer wait: a
+ * factor counts as 1 at most. */
+uint64_t step_cost_hold_ns(const struct step_cost *c, const struct step_prediction *p, double share);
 #endif

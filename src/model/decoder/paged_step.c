@@ -27,7 +27,7 @@ struct paged_step {
 	struct decode *decode;	/* for steps with one row; NULL: not used */
 	bool persistent;	/* and they use it */
 	int64_t layers;		/* that steps run */
-	int64_t done;		/* layers of a pass in pieces that are enqueued */
+	int64_t first, end;	/* layers of the last piece of a pass */
 	struct paged_rows rows; /* of the last forward pass, as the operations read them */
 	struct mat logits;	/* of the last forward pass */
 	struct sample sample;	/* of the last call */
@@ -293,30 +293,18 @@ static enum status run_head(const struct paged_step *s, const struct step_matric
 	return st ? st : back->ops->gemm(back, &g, err);
 }
 
-static enum status embed(const struct paged_step *s, struct error *err)
+/* Layers first .. end - 1. The embedding comes before the first layer, and the head after the last one. */
+static enum status run_piece(void *arg, struct error *err)
 {
-	const struct step_matrices m = first_rows(s, s->rows.rows, s->rows.outputs);
-
-	return s->back->ops->paged_embed(s->back, &s->rows, s->model->embed.w, m.last, m.x, err);
-}
-
-/* Layers first .. end - 1. The head follows the last one. */
-static enum status run_layers(const struct paged_step *s, int64_t first, int64_t end, struct error *err)
-{
+	const struct paged_step *s = arg;
 	const struct step_matrices m = first_rows(s, s->rows.rows, s->rows.outputs);
 	enum status st = STATUS_OK;
 
-	for (int64_t i = first; !st && i < end; i++)
+	if (!s->first)
+		st = s->back->ops->paged_embed(s->back, &s->rows, s->model->embed.w, m.last, m.x, err);
+	for (int64_t i = s->first; !st && i < s->end; i++)
 		st = run_layer(s, &s->model->layer[i], &s->cache[i], &m, err);
-	return st || end < s->layers ? st : run_head(s, &m, err);
-}
-
-static enum status forward(void *arg, struct error *err)
-{
-	const struct paged_step *s = arg;
-	enum status st = embed(s, err);
-
-	return st ? st : run_layers(s, 0, s->layers, err);
+	return st || s->end < s->layers ? st : run_head(s, &m, err);
 }
 
 /* Steps with one row per sequence repeat; a step with prefill rows is long enough to launch each time. */
@@ -357,41 +345,44 @@ void paged_step_layers(struct paged_step *s, int64_t layers)
 	s->layers = layers < s->model->shape.layers ? layers : s->model->shape.layers;
 }
 
-enum status paged_step_forward(struct paged_step *s, const struct paged_rows *rows, struct error *err)
-{
-	const struct replay work = {.key = key_of(s, rows), .run = forward, .arg = s};
-	enum status st = check(s, rows, err);
-
-	if (!st)
-		st = s->back->ops->paged_put(s->back, rows, &s->room, &s->rows, err);
-	if (st)
-		return st;
-	if (s->persistent && rows->rows == 1 && rows->sequences == 1 && rows->outputs == 1)
-		return decode_forward(s->decode, &s->rows, s->m.last, &s->logits, err);
-	s->logits = first_rows(s, s->rows.rows, s->rows.outputs).logits;
-	return s->back->ops->replay(s->back, &work, err);
-}
-
 enum status paged_step_begin(struct paged_step *s, const struct paged_rows *rows, struct error *err)
 {
 	enum status st = check(s, rows, err);
 
-	s->done = 0;
 	if (!st)
 		st = s->back->ops->paged_put(s->back, rows, &s->room, &s->rows, err);
-	if (st)
-		return st;
+	s->end = 0;
 	s->logits = first_rows(s, s->rows.rows, s->rows.outputs).logits;
-	return embed(s, err);
+	return st;
+}
+
+/* The next layers, as a graph if the key is not 0. */
+static enum status advance(struct paged_step *s, int64_t layers, uint64_t key, struct error *err)
+{
+	const struct replay work = {.key = key, .run = run_piece, .arg = s};
+
+	s->first = s->end;
+	s->end = layers < s->layers - s->first ? s->first + layers : s->layers;
+	return s->back->ops->replay(s->back, &work, err);
 }
 
 enum status paged_step_advance(struct paged_step *s, int64_t layers, int64_t *left, struct error *err)
 {
-	const int64_t first = s->done, end = first + layers < s->layers ? first + layers : s->layers;
+	enum status st = advance(s, layers, 0, err);
 
-	s->done = end;
-	*left = s->layers - end;
-	return run_layers(s, first, end, err);
+	*left = s->layers - s->end;
+	return st;
+}
+
+enum status paged_step_forward(struct paged_step *s, const struct paged_rows *rows, struct error *err)
+{
+	enum status st = paged_step_begin(s, rows, err);
+
+	if (st)
+		return st;
+	if (s->persistent && rows->rows == 1 && rows->sequences == 1 && rows->outputs == 1)
+		return decode_forward(s->decode, &s->rows, s->m.last, &s->logits, err);
+	return advance(s, s->layers, key_of(s, rows), err);
 }
 
 /* The copy of a row of old results comes after all work. */
