@@ -17,6 +17,8 @@ figure() { sed -n "s/^| $1[^|]*//p" front/README.md | cut -d '|' -f "$2" | sed '
 ok "no folder" fails 64 'usage: front-rate' "$build"
 ok "a number that is none" fails 64 'x is no number' "$build" front x
 ok "a build without its parts" fails 2 'serve_front is not built' "$tmp" front
+cores_few() { mkdir -p few && printf '#!/bin/sh\necho 4\n' > few/nproc && chmod +x few/nproc; }
+ok "processes apart on too few cores" eval 'cores_few && PATH=$PWD/few:$PATH APART=yes fails 2 "APART needs six cores, and there are 4" "$build" front'
 ok "none of these leaves a folder" [ ! -e front ]
 ok "three runs of each load" eval '"$rate" "$build" front 8 20 3 > out 2> err && [ "$(grep -c "^paced 8 done" front/runs.txt)" = 3 ] && [ "$(grep -c "^unpaced 8 done" front/runs.txt)" = 3 ]'
 ok "the paced rate is at most the engine's" eval 'f=$(figure "a step every" 2); [ "$f" -gt 0 ] && [ "$f" -le 900 ]'
