@@ -126,7 +126,8 @@ static enum status add_masks(struct engine *e, const struct schedule_plan *plan,
 			continue;
 		mask = sampling_lists_mask(e->sampling, row - 1);
 		if (!mask)
-			st = engine_no_memory(err);
+			st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					     "cannot allocate the masks of grammars");
 		else
 			fill_mask(e, grammar, mask);
 	}
@@ -146,20 +147,10 @@ static enum status enqueue_sampling(struct engine *e, struct flight *f, struct e
 	return paged_step_sample(e->loaded.step, &lists, &f->turn, err);
 }
 
-/* Takes the oldest step off the list. */
-static struct flight take_oldest(struct engine *e)
-{
-	const struct flight f = e->flight[0];
-
-	e->flights--;
-	memmove(e->flight, e->flight + 1, (size_t)e->flights * sizeof(e->flight[0]));
-	return f;
-}
-
 /* Notes that a step has ended. */
 static void note_end(struct engine *e, const struct flight *f)
 {
-	const uint64_t now = engine_now();
+	const uint64_t now = now_ns();
 
 	e->step_s = (double)(now - (f->begun_ns > e->fetched_ns ? f->begun_ns : e->fetched_ns)) * 1e-9;
 	e->busy_s += e->step_s;
@@ -168,10 +159,11 @@ static void note_end(struct engine *e, const struct flight *f)
 
 enum status dispatch_fetch(struct engine *e, struct error *err)
 {
-	const struct flight f = take_oldest(e);
+	const struct flight f = e->flight;
 	const struct sample_result *r = NULL;
 	enum status st = paged_step_results(e->loaded.step, f.turn, &r, err);
 
+	e->flying = false;
 	if (st)
 		return st;
 	note_end(e, &f);
@@ -179,12 +171,18 @@ enum status dispatch_fetch(struct engine *e, struct error *err)
 	return results_settle(e, f.plan, r, err);
 }
 
-/* Completes the newest step. A device that does not work beside the host has its results now. */
+/* Completes the step. A device that does not work beside the host has its results now. */
 static enum status complete(struct engine *e, struct error *err)
 {
-	enum status st = enqueue_sampling(e, &e->flight[e->flights - 1], err);
+	enum status st = enqueue_sampling(e, &e->flight, err);
 
 	return st || e->overlaps ? st : dispatch_fetch(e, err);
+}
+
+static void tell_planned(const struct engine *e, const struct schedule_plan *plan)
+{
+	if (e->planned)
+		e->planned(e->planned_arg, plan->predicted_ns * 1e-9);
 }
 
 /* The results of the step before are fetched between the two parts of a step. The device computes the first
@@ -192,44 +190,49 @@ static enum status complete(struct engine *e, struct error *err)
 enum status dispatch_begin(struct engine *e, const struct schedule_plan *plan, struct error *err)
 {
 	struct flight f = {.plan = plan,
-			   .predicted = step_cost_parts(&e->cost, plan->predicted_ns),
-			   .begun_ns = engine_now()};
-	enum status st = enqueue_forward(e, &f, err);
+			   .predicted =
+				   step_cost_parts(&e->cost, plan->predicted_ns, plan->rows > plan->decodes),
+			   .begun_ns = now_ns()};
+	enum status st;
 
-	if (!st && e->flights)
+	tell_planned(e, plan);
+	st = enqueue_forward(e, &f, err);
+	if (!st && e->flying)
 		st = dispatch_fetch(e, err);
 	if (st)
 		return st;
-	e->flight[e->flights++] = f;
+	e->flight = f;
+	e->flying = true;
 	return f.left ? STATUS_OK : complete(e, err);
 }
 
 bool dispatch_is_open(const struct engine *e)
 {
-	return e->flights && e->flight[e->flights - 1].left;
+	return e->flying && e->flight.left;
 }
 
 /* Ends the open step, whose requests have all ended. Pages that it has written are not in the cache. */
-static enum status stop(struct engine *e, struct error *err)
+static enum status stop_open(struct engine *e, struct error *err)
 {
-	const struct flight f = take_oldest(e);
+	const struct flight f = e->flight;
 	enum status st = paged_step_stop(e->loaded.step, err);
 
+	e->flying = false;
 	note_end(e, &f);
-	return st ? st : results_none(e, f.plan, err);
+	return st ? st : results_drop(e, f.plan, err);
 }
 
 enum status dispatch_continue(struct engine *e, struct error *err)
 {
-	struct flight *f = &e->flight[e->flights - 1];
-	const bool wanted = schedule_is_wanted(e->schedule, engine_now());
-	enum status st = engine_pass_events(e, err);
+	struct flight *f = &e->flight;
+	const bool wanted = schedule_is_wanted(e->schedule, now_ns());
+	enum status st = events_pass(e, err);
 
 	if (st)
 		return st;
 	if (!wanted)
-		return stop(e, err);
-	engine_tell_planned(e, f->plan);
+		return stop_open(e, err);
+	tell_planned(e, f->plan);
 	st = paged_step_advance(e->loaded.step, f->slice, &f->left, err);
 	return st || f->left ? st : complete(e, err);
 }

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
-#include "core/clock.h"
 #include "core/text/text.h"
 #include "engine/internal.h"
 
+/* A step is planned before the step before is done. */
+enum { PLANS_MOST = 2 };
 enum { QUEUE_DEFAULT = 65536, AGE_S = 10, BYPASS_MOST = 16 };
 /* docs/explanation/design/engine.md, "Scheduler", says why. */
 enum { MIXED_ROWS = 1152, BACKLOG_ROWS = 3072, SLICE_NS = 25000000 };
 
-uint64_t engine_now(void)
-{
-	return clock_now_ns(clock_monotonic());
-}
-
-enum status engine_no_memory(struct error *err)
+static enum status no_memory(struct error *err)
 {
 	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 			       "cannot allocate the engine's tables");
@@ -38,10 +34,10 @@ static struct schedule_options schedule_options(const struct engine *e)
 	return (struct schedule_options){
 		.pages = {.pages = l->pages + 1,
 			  .page_tokens = l->most.page_tokens,
-			  .seed = engine_now() * 0x9e3779b97f4a7c15u},
+			  .seed = now_ns() * 0x9e3779b97f4a7c15u},
 		.places = (int32_t)l->most.sequences,
 		.requests_most = e->requests_most,
-		.plans_most = IN_FLIGHT,
+		.plans_most = PLANS_MOST,
 		.rows_most = (int32_t)l->most.rows,
 		.logits_most = (int32_t)l->most.outputs,
 		.context = l->positions,
@@ -73,7 +69,7 @@ static enum status create_tables(struct engine *e, struct error *err)
 	e->results = calloc((size_t)l->most.sequences, sizeof(*e->results));
 	e->settled = calloc((size_t)l->most.sequences, sizeof(*e->settled));
 	if (!e->running || !e->results || !e->settled)
-		return engine_no_memory(err);
+		return no_memory(err);
 	options = schedule_options(e);
 	st = schedule_create(&e->schedule, &options, err);
 	if (!st)
@@ -86,17 +82,17 @@ static enum status create_tables(struct engine *e, struct error *err)
 enum status engine_create(struct engine **out, const struct engine_options *options, struct error *err)
 {
 	struct engine *e = calloc(1, sizeof(*e));
-	const uint64_t begin = engine_now();
+	const uint64_t begin = now_ns();
 	enum status st;
 
 	*out = e;
 	if (!e)
-		return engine_no_memory(err);
+		return no_memory(err);
 	e->options = *options;
 	st = load_open(&e->loaded, &options->load, err);
 	if (!st)
 		st = create_tables(e, err);
-	e->load_s = (double)(engine_now() - begin) * 1e-9;
+	e->load_s = (double)(now_ns() - begin) * 1e-9;
 	if (st)
 		engine_destroy(out);
 	return st;
@@ -128,42 +124,6 @@ struct loaded *engine_loaded(struct engine *e)
 	return &e->loaded;
 }
 
-/* Forgets the events that the caller has read. */
-static void forget_read(struct engine *e)
-{
-	if (e->events_read)
-		event_list_clear(&e->events);
-	e->events_read = false;
-}
-
-enum status engine_add_event(struct engine *e, const struct engine_event *event, struct error *err)
-{
-	forget_read(e);
-	return event_list_add(&e->events, event, err);
-}
-
-enum status engine_pass_events(struct engine *e, struct error *err)
-{
-	struct schedule_event event;
-	enum status st = STATUS_OK;
-
-	while (!st && schedule_event(e->schedule, &event)) {
-		struct engine_event out = {
-			.kind = event.kind == SCHEDULE_EVENT_BEGUN ? ENGINE_EVENT_BEGUN : ENGINE_EVENT_END,
-			.id = event.id,
-			.prompt_tokens = event.prompt_tokens,
-			.cached_tokens = event.cached_tokens,
-			.end = event.end,
-			.tokens = event.tokens,
-		};
-
-		if (event.kind == SCHEDULE_EVENT_ENDED)
-			text_copy(out.text, sizeof(out.text), event.text);
-		st = engine_add_event(e, &out, err);
-	}
-	return st;
-}
-
 /* A request that cannot run ends at once. */
 static enum status refuse(struct engine *e, const struct engine_request *r, bool bad_grammar,
 			  const struct error *why, struct error *err)
@@ -175,7 +135,7 @@ static enum status refuse(struct engine *e, const struct engine_request *r, bool
 				   .prompt_tokens = (int32_t)r->prompt_count};
 
 	text_copy(end.text, sizeof(end.text), why->text);
-	return engine_add_event(e, &end, err);
+	return events_add(e, &end, err);
 }
 
 /* Without a prefix cache each request has a salt of its own. */
@@ -205,7 +165,7 @@ static enum status submit(struct engine *e, const struct engine_request *r, stru
 	enum status st = running_set(&run, r, err);
 
 	run.grammar = grammar;
-	if (!st && schedule_submit(e->schedule, &own, adapter_load(e, &own), engine_now(), &number, &why)) {
+	if (!st && schedule_submit(e->schedule, &own, adapter_load(e, &own), now_ns(), &number, &why)) {
 		running_release(&run);
 		return refuse(e, r, false, &why, err);
 	}
@@ -269,9 +229,9 @@ enum status engine_cancel(struct engine *e, uint64_t id, struct error *err)
 	const struct engine_event end = {.kind = ENGINE_EVENT_END, .id = id, .end = ENGINE_END_CANCELLED};
 
 	if (e->compiling && compile_queue_cancel(e->compiling, id))
-		return engine_add_event(e, &end, err);
+		return events_add(e, &end, err);
 	schedule_cancel(e->schedule, id);
-	return engine_pass_events(e, err);
+	return events_pass(e, err);
 }
 
 void engine_finish(struct engine *e, uint64_t id, int64_t tokens)
@@ -292,19 +252,13 @@ int64_t engine_pages_most(const struct engine *e)
 	return e->pages_most;
 }
 
-void engine_tell_planned(const struct engine *e, const struct schedule_plan *plan)
-{
-	if (e->planned)
-		e->planned(e->planned_arg, plan->predicted_ns * 1e-9);
-}
-
 enum status engine_step(struct engine *e, bool *idle, struct error *err)
 {
 	const struct schedule_plan *plan;
 	const struct schedule_cost cost = step_cost_now(&e->cost);
 	enum status st;
 
-	forget_read(e);
+	events_forget_read(e);
 	*idle = false;
 	st = submit_compiled(e, err);
 	if (st)
@@ -312,23 +266,13 @@ enum status engine_step(struct engine *e, bool *idle, struct error *err)
 	if (dispatch_is_open(e))
 		return dispatch_continue(e, err);
 	schedule_set_cost(e->schedule, &cost);
-	plan = schedule_plan(e->schedule, engine_now(), 1);
+	plan = schedule_plan(e->schedule, now_ns(), 1);
 	count_pages(e);
-	st = engine_pass_events(e, err);
-	*idle = !plan && !e->flights;
-	if (plan)
-		engine_tell_planned(e, plan);
+	st = events_pass(e, err);
+	*idle = !plan && !e->flying;
 	if (!st && plan)
 		return dispatch_begin(e, plan, err);
-	return !st && e->flights ? dispatch_fetch(e, err) : st;
-}
-
-size_t engine_events(struct engine *e, const struct engine_event **events)
-{
-	forget_read(e);
-	*events = e->events.event;
-	e->events_read = true;
-	return e->events.count;
+	return !st && e->flying ? dispatch_fetch(e, err) : st;
 }
 
 void engine_tell(struct engine *e, void (*planned)(void *arg, double seconds), void *arg)
@@ -349,11 +293,11 @@ uint64_t engine_wake(const struct engine *e)
 
 uint64_t engine_hold(const struct engine *e)
 {
-	const struct flight *f = &e->flight[0];
+	const struct flight *f = &e->flight;
 	const int64_t layers = e->loaded.weights.shape.layers;
 
 	/* a CPU computes in engine_step */
-	if (!e->flights || !e->overlaps)
+	if (!e->flying || !e->overlaps)
 		return 0;
 	return (f->begun_ns > e->fetched_ns ? f->begun_ns : e->fetched_ns) +
 	       step_cost_hold_ns(&e->cost, &f->predicted, step_cost_lead(layers, layers - f->left, f->slice));

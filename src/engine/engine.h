@@ -4,7 +4,7 @@
  * ids only. One thread calls all functions.
  *
  * engine_step plans and enqueues a step, then waits for the results of the step before. So the host prepares
- * one step while the device computes another.
+ * one step while the device computes another. A long step is enqueued in slices, one in each call.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
@@ -15,14 +15,12 @@ struct engine_options {
 	struct load_options load;
 	const struct grammar_vocab
 		*vocab; /* lent for the engine's life; NULL: requests with a grammar are refused */
-	/* Predicted milliseconds that a step may take while some request decodes; 0: 30 on a GPU, 250 on a
-	 * CPU. Other steps may take as long, or longer. */
+	/* Predicted milliseconds that a step may take while some request decodes; 0: 30 on a GPU, or 150
+	 * while many prompts wait, and 250 on a CPU. Other steps may take as long, or longer. */
 	double step_ms;
 	/* Predicted milliseconds after which a long step can be stopped; 0: 25. */
 	double slice_ms;
-	/* As in struct schedule_options; 0: usual values of the device. mixed_rows beyond load.rows is cut to
-	 * it.
-	 */
+	/* As in struct schedule_options; 0: usual values of the device. mixed_rows is at most load.rows. */
 	int32_t mixed_rows, backlog_rows;
 	bool no_prefix_cache; /* requests share no pages */
 	int32_t queue;	      /* most waiting requests; more are refused. 0: 65536 */
@@ -46,8 +44,9 @@ void engine_finish(struct engine *e, uint64_t id, int64_t tokens);
  * requests have ended. *idle: nothing is running or waiting. An error means that the device is lost; every
  * running request then fails. */
 enum status engine_step(struct engine *e, bool *idle, struct error *err);
-/* The time of the monotonic clock until which the next engine_step can wait. The device has work until later,
- * and requests that come before that time join the step. 0: nothing runs, or the host computes by itself. */
+/* The time of the monotonic clock until which the next engine_step can wait. The device has work until later.
+ * Requests that come before that time join the next step, unless the call enqueues a slice. 0: nothing runs,
+ * or the host computes by itself. */
 uint64_t engine_hold(const struct engine *e);
 /* `planned` is called in engine_step, before the device begins to work on a step or on a slice of it, with
  * the predicted seconds of the step. NULL: nothing is called. */

@@ -2,6 +2,7 @@
 /* The private state of the engine, shared by its files. */
 #ifndef ENGINE_INTERNAL_H
 #define ENGINE_INTERNAL_H
+#include "core/clock.h"
 #include "engine/compile_queue.h"
 #include "engine/engine.h"
 #include "engine/event_list.h"
@@ -10,8 +11,6 @@
 #include "engine/step/row_lists.h"
 #include "engine/step/sampling_lists.h"
 #include "engine/step/step_cost.h"
-
-enum { IN_FLIGHT = 2 };
 
 /* A step whose results are not fetched. A long one is enqueued in slices of its layers: `left` layers are not
  * enqueued yet. The last slice has the sampling too. */
@@ -38,8 +37,8 @@ struct engine {
 	int32_t requests_most;
 	struct row_lists *rows;
 	struct sampling_lists *sampling;
-	struct flight flight[IN_FLIGHT];
-	int flights;
+	struct flight flight;
+	bool flying;			 /* there is such a step */
 	struct schedule_result *results; /* [sequences] */
 	struct settled *settled;	 /* [sequences] */
 	struct compile_queue *compiling; /* NULL: no grammars */
@@ -56,25 +55,27 @@ struct engine {
 	void *planned_arg;
 };
 
-uint64_t engine_now(void); /* ns of the monotonic clock */
+static inline uint64_t now_ns(void)
+{
+	return clock_now_ns(clock_monotonic());
+}
 
-/* engine.c */
-enum status engine_no_memory(struct error *err);
-enum status engine_add_event(struct engine *e, const struct engine_event *event, struct error *err);
+/* events.c: what the caller is told. */
+/* Forgets the events that the caller has read. */
+void events_forget_read(struct engine *e);
+enum status events_add(struct engine *e, const struct engine_event *event, struct error *err);
 /* Passes the scheduler's events on. */
-enum status engine_pass_events(struct engine *e, struct error *err);
-
-/* Tells the caller how long a step takes (engine_tell). */
-void engine_tell_planned(const struct engine *e, const struct schedule_plan *plan);
+enum status events_pass(struct engine *e, struct error *err);
 
 /* dispatch.c: steps on the device. */
-/* Enqueues a step, or its first slice, and fetches the results of the step before. */
+/* Enqueues a step, or its first slice. Settles the results of the step before. A device that does not work
+ * beside the host has computed the step on return, and its results are settled, unless it has slices. */
 enum status dispatch_begin(struct engine *e, const struct schedule_plan *plan, struct error *err);
-/* Whether the newest step lacks layers. Then nothing else may be enqueued. */
+/* Whether the step lacks layers. Then nothing else may be enqueued. */
 bool dispatch_is_open(const struct engine *e);
 /* Enqueues the next slice of the open step, or stops the step if all of its requests have ended. */
 enum status dispatch_continue(struct engine *e, struct error *err);
-/* Waits for the results of the oldest step. */
+/* Waits for the results of the step, and settles them. */
 enum status dispatch_fetch(struct engine *e, struct error *err);
 
 /* results.c */
@@ -82,5 +83,5 @@ enum status dispatch_fetch(struct engine *e, struct error *err);
 enum status results_settle(struct engine *e, const struct schedule_plan *plan, const struct sample_result *r,
 			   struct error *err);
 /* Ends a step that was stopped. None of its requests is alive. */
-enum status results_none(struct engine *e, const struct schedule_plan *plan, struct error *err);
+enum status results_drop(struct engine *e, const struct schedule_plan *plan, struct error *err);
 #endif

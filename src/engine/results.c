@@ -34,7 +34,7 @@ static enum status add_token(struct engine *e, const struct running *run, enum e
 	event.tops = tops < 0 ? 0 : tops < r->tops ? tops : r->tops;
 	for (int32_t i = 0; i < event.tops; i++)
 		event.top[i] = (struct engine_logprob){.id = r->top_id[i], .logprob = r->top_logprob[i]};
-	return engine_add_event(e, &event, err);
+	return events_add(e, &event, err);
 }
 
 /* Fills the result that the scheduler gets, and notes what the events need after the plan is gone. */
@@ -78,19 +78,19 @@ enum status results_settle(struct engine *e, const struct schedule_plan *plan, c
 		read_entry(e, i, &plan->entries[i], r);
 		r += schedule_outputs(&plan->entries[i]);
 	}
-	st = schedule_done(e->schedule, e->results, count, engine_now(), err);
+	st = schedule_done(e->schedule, e->results, count, now_ns(), err);
 	for (int32_t i = 0; !st && i < count; i++)
 		st = add_entry_events(e, i, err);
-	return st ? st : engine_pass_events(e, err);
+	return st ? st : events_pass(e, err);
 }
 
-enum status results_none(struct engine *e, const struct schedule_plan *plan, struct error *err)
+enum status results_drop(struct engine *e, const struct schedule_plan *plan, struct error *err)
 {
 	const int32_t count = plan->count;
 	enum status st;
 
 	for (int32_t i = 0; i < count; i++)
 		e->results[i] = (struct schedule_result){0};
-	st = schedule_done(e->schedule, e->results, count, engine_now(), err);
-	return st ? st : engine_pass_events(e, err);
+	st = schedule_done(e->schedule, e->results, count, now_ns(), err);
+	return st ? st : events_pass(e, err);
 }

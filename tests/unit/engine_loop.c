@@ -309,21 +309,27 @@ static void test_loop__how_long_a_plan_can_wait(void **state)
 	assert_int_equal(step_cost_hold_ns(&c, &both, 0.5), 4500000);
 }
 
-/* A step corrects the factor of its larger part. One step counts for a tenth, and as ten times too slow at most. */
+/* A step with prompts corrects the factor of rows, if these take most of the time. One step counts for a tenth, and
+ * as ten times too slow at most. */
 static void test_loop__measured_steps_correct_predictions(void **state)
 {
 	struct step_cost c = {.base = {.step_ns = 4, .row_ns = 1}, .fixed = 1, .rows = 1};
-	struct step_prediction p = step_cost_parts(&c, 14);
+	struct step_prediction p = step_cost_parts(&c, 14, true);
 
 	(void)state;
 	assert_true(p.fixed_ns == 4 && p.rows_ns == 10);
 	step_cost_measured(&c, &p, 9);
 	assert_true(c.fixed == 1 && fabs(c.rows - 0.95) < 1e-12);
-	p = step_cost_parts(&c, 6);
+	p = step_cost_parts(&c, 6, true);
 	assert_true(p.fixed_ns == 4 && p.rows_ns == 2);
 	step_cost_measured(&c, &p, 10);
 	assert_true(fabs(c.fixed - 1.1) < 1e-12 && fabs(c.rows - 0.95) < 1e-12);
-	c.fixed = 1;
+	c.fixed = c.rows = 1;
+	p = step_cost_parts(&c, 14, false);
+	step_cost_measured(&c, &p, 12); /* only rows that decode */
+	assert_true(fabs(c.fixed - 0.95) < 1e-12 && c.rows == 1);
+	c.fixed = 1, c.rows = 0.95;
+	p = step_cost_parts(&c, 6, true);
 	step_cost_measured(&c, &p, 1e6);
 	assert_true(fabs(c.fixed - 1.9) < 1e-12);
 	c.fixed = 1;

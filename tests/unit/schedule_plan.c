@@ -293,7 +293,7 @@ static void test_plan__a_backlog_allows_longer_steps(void **state)
 		s = bed_open(&o);
 		bed_submit(s, &a, 0);
 		bed_step(s, 0);
-		submit_prompts(s, 1, (size_t)rows[i]);
+		submit_prompts(s, 2, (size_t)rows[i] / 2);
 		expect_step(s, 1, expected[i]);
 		schedule_free(&s);
 	}
@@ -319,6 +319,27 @@ static void test_plan__a_backlog_of_prompts_allows_longer_steps(void **state)
 		expect_step(s, 0, expected[i]);
 		schedule_free(&s);
 	}
+}
+
+/* Beside requests that decode, its steps are mixed ones. */
+static void test_plan__a_lone_long_prompt_keeps_nobody_waiting(void **state)
+{
+	struct schedule_options o = bed_options;
+	struct engine_request a = bed_request(1, 20, 50);
+	struct schedule *s;
+
+	(void)state;
+	o.mixed_rows = 64;
+	o.backlog_rows = 256;
+	o.rows_most = 512;
+	o.budget_ns = 10 * MS;
+	o.budget_backlog_ns = 20 * MS;
+	s = bed_open(&o);
+	bed_submit(s, &a, 0);
+	bed_step(s, 0);
+	submit_prompts(s, 1, 304);
+	expect_step(s, 1, 48);
+	schedule_free(&s);
 }
 
 /* A request that is planned to its end is no prompt that waits. */
@@ -584,6 +605,7 @@ int main(void)
 		cmocka_unit_test(test_plan__a_prompt_and_decode_rows_share_a_step),
 		cmocka_unit_test(test_plan__a_backlog_allows_longer_steps),
 		cmocka_unit_test(test_plan__a_backlog_of_prompts_allows_longer_steps),
+		cmocka_unit_test(test_plan__a_lone_long_prompt_keeps_nobody_waiting),
 		cmocka_unit_test(test_plan__a_lone_prompt_is_no_backlog),
 		cmocka_unit_test(test_plan__a_mixed_step_has_no_more_rows_than_a_step),
 		cmocka_unit_test(test_plan__is_wanted_until_all_of_its_requests_have_ended),

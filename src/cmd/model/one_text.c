@@ -90,7 +90,7 @@ struct making {
 	void *arg;
 	struct engine_event end;
 	uint64_t tokens;
-	bool left; /* take() returned false */
+	bool left; /* nobody wants it any more */
 	bool stopped, ended;
 };
 

@@ -264,13 +264,11 @@ static void add_prompt_rows(struct schedule *s, struct schedule_plan *plan, doub
 	}
 }
 
-/* Several prompts with many rows, or such prompts beside decoding requests. A lone prompt is no backlog:
- * nobody waits behind it, and a request that comes during its steps is to begin soon. */
+/* Several prompts with many rows. A lone prompt is no backlog: nobody waits behind it, and requests that
+ * decode or come during its steps are not to wait long. */
 static bool is_backlog(const struct schedule *s, const struct work *w)
 {
-	const struct schedule_options *o = &s->options;
-
-	return o->mixed_rows && w->prompt_rows > o->backlog_rows && (w->decode_rows || w->prompts > 1);
+	return s->options.mixed_rows && w->prompts > 1 && w->prompt_rows > s->options.backlog_rows;
 }
 
 static void fill(struct schedule *s, struct schedule_plan *plan, int32_t at_once)

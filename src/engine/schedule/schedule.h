@@ -61,9 +61,9 @@ struct schedule_options {
 	/* Predicted time that a step may take while some request decodes, and while none does. Decode rows
 	 * are planned even if they alone take longer, and so are `rows_least` prefill rows. */
 	double budget_ns, budget_idle_ns;
-	/* A backlog: requests decode, or several prompts wait, and running requests lack more than
-	 * `backlog_rows` prompt rows. Then budget_backlog_ns takes the place of both if it is larger. Longer
-	 * steps answer more requests per second, and the last of a burst of prompts earlier. */
+	/* A backlog: several running requests together lack more than `backlog_rows` prompt rows. Then
+	 * budget_backlog_ns takes the place of both if it is larger. Longer steps answer more requests per
+	 * second, and the last of a burst of prompts earlier. */
 	int32_t backlog_rows;
 	double budget_backlog_ns;
 	/* Most rows of a step with prompts beside decoding requests, unless there is a backlog. Decode rows

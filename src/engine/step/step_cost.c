@@ -25,11 +25,12 @@ void step_cost_start(struct step_cost *c, const struct shape *s, bool gpu)
 	};
 }
 
-struct step_prediction step_cost_parts(const struct step_cost *c, double predicted_ns)
+struct step_prediction step_cost_parts(const struct step_cost *c, double predicted_ns, bool prompts)
 {
 	const double fixed_ns = c->base.step_ns * c->fixed;
 
-	return (struct step_prediction){.fixed_ns = fixed_ns, .rows_ns = fmax(predicted_ns - fixed_ns, 0)};
+	return (struct step_prediction){
+		.fixed_ns = fixed_ns, .rows_ns = fmax(predicted_ns - fixed_ns, 0), .prompts = prompts};
 }
 
 static double limited(double x, double least, double most)
@@ -39,7 +40,7 @@ static double limited(double x, double least, double most)
 
 void step_cost_measured(struct step_cost *c, const struct step_prediction *p, double measured_ns)
 {
-	const bool by_rows = p->rows_ns > p->fixed_ns;
+	const bool by_rows = p->prompts && p->rows_ns > p->fixed_ns;
 	const double part = by_rows ? p->rows_ns : p->fixed_ns, other = by_rows ? p->fixed_ns : p->rows_ns;
 	double *factor = by_rows ? &c->rows : &c->fixed, ratio;
 

@@ -13,11 +13,13 @@ struct step_cost {
 /* The parts of a step's predicted time. */
 struct step_prediction {
 	double fixed_ns, rows_ns;
+	bool prompts; /* the step has rows of prompts */
 };
 void step_cost_start(struct step_cost *c, const struct shape *s, bool gpu);
 /* Divides a time that was predicted with step_cost_now of this moment. */
-struct step_prediction step_cost_parts(const struct step_cost *c, double predicted_ns);
-/* Corrects the factor of the larger part. */
+struct step_prediction step_cost_parts(const struct step_cost *c, double predicted_ns, bool prompts);
+/* Corrects the factor of rows if the step has prompts and its rows take most of the time, else the other one.
+ * A row that decodes costs more than a row of a prompt, because its GEMMs are small. */
 void step_cost_measured(struct step_cost *c, const struct step_prediction *p, double measured_ns);
 struct schedule_cost step_cost_now(const struct step_cost *c);
 /* Layers of a slice of a step: slices of at most about slice_ns, or all layers if the step takes less than
@@ -27,7 +29,7 @@ int64_t step_cost_slice(double predicted_ns, double slice_ns, int64_t layers);
  * slices of `slice`. The device then has work for half a step, or for two slices if that is less. */
 double step_cost_lead(int64_t layers, int64_t enqueued, int64_t slice);
 /* Nanoseconds after the begin of a step. Work that must be enqueued after this share of the step can wait so
- * long. The host has a millisecond to plan and enqueue. Steps that were slow once make no longer wait: a
- * factor counts as 1 at most. */
+ * long. The host has a millisecond to plan and enqueue. Past slow steps do not lengthen the wait: a factor
+ * counts as 1 at most. */
 uint64_t step_cost_hold_ns(const struct step_cost *c, const struct step_prediction *p, double share);
 #endif

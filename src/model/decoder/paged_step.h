@@ -44,7 +44,7 @@ void paged_step_layers(struct paged_step *s, int64_t layers);
 enum status paged_step_forward(struct paged_step *s, const struct paged_rows *rows, struct error *err);
 /* The same in pieces, without a graph and without the persistent kernel: begin, then advance until no layer
  * is left. The logits follow the last layer. Between them nothing else may be enqueued, except copies of
- * results. *left: layers that are not enqueued yet. */
+ * results. Lists must stay until then, or until paged_step_stop. *left: layers that are not enqueued yet. */
 enum status paged_step_begin(struct paged_step *s, const struct paged_rows *rows, struct error *err);
 enum status paged_step_advance(struct paged_step *s, int64_t layers, int64_t *left, struct error *err);
 /* Gives up a pass between two pieces, and waits until the device has done those that are enqueued. The pass
