@@ -1,6 +1,6 @@
 #!/bin/bash
 # A million requests through the scheduler in a world of clients and a device, with 0, 1, 2 and 16 plans in flight; then the
-# time of planning on this machine, which is printed and not judged.
+# time of planning on this machine, and latencies by simulation. These are printed and not judged.
 # usage: schedule.sh BUILD ROOT [REQUESTS]
 set -u
 build=$(realpath "$1") root=$(realpath "$2") requests=${3:-1000000}
@@ -13,4 +13,16 @@ sed 's/^/# /' ok.out
 code=$?
 grep '^#' out
 ok "planning time was measured" [ "$code" = 0 ]
+# Latencies by simulation (docs/explanation/design/engine.md, "Scheduler"): they do not depend on this machine, and are not judged.
+latencies() {
+	for load in 13.9 23.4 users:256; do
+		for rules in "" backlog=2200 backlog=4500 backlog=1000000 mixed=768 mixed=1024; do
+			echo "$load ${rules:-as in the engine}: $("$build/tests/unit/schedule_latency" "$load" 400 $rules)" || return
+		done
+	done
+}
+latencies > out 2>&1
+code=$?
+sed 's/^/# /' out
+ok "latencies were simulated" eval '[ "$code" = 0 ] && [ "$(grep -c requests out)" = 18 ]'
 finish
