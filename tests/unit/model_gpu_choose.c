@@ -52,6 +52,7 @@ static void whole_sums_need_a_choice_of_their_own(void **state)
 	gpu_backend_release(&b.back);
 }
 
+/* Which one is faster here does not matter, so both ways are set by hand after the timing. */
 static void weights_in_bf16_may_take_own_kernels(void **state)
 {
 	uint16_t before[MOST * OUT], after[MOST * OUT];

@@ -123,6 +123,4 @@ static inline void are_close(const uint16_t before[MOST * OUT], const uint16_t a
 		assert_true(fabs((double)(bf16_to_f32(before[i]) - bf16_to_f32(after[i]))) <
 			    0.02 + 0.02 * fabs((double)bf16_to_f32(before[i])));
 }
-
-/* Which one is faster here does not matter, so both ways are set by hand after the timing. */
 #endif
