@@ -226,7 +226,7 @@ enum status dispatch_continue(struct engine *e, struct error *err)
 {
 	struct flight *f = &e->flight;
 	const bool wanted = schedule_is_wanted(e->schedule, now_ns());
-	enum status st = events_pass(e, err);
+	enum status st = outbox_pass(e, err);
 
 	if (st)
 		return st;

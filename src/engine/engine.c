@@ -135,7 +135,7 @@ static enum status refuse(struct engine *e, const struct engine_request *r, bool
 				   .prompt_tokens = (int32_t)r->prompt_count};
 
 	text_copy(end.text, sizeof(end.text), why->text);
-	return events_add(e, &end, err);
+	return outbox_add(e, &end, err);
 }
 
 /* Without a prefix cache each request has a salt of its own. */
@@ -229,9 +229,9 @@ enum status engine_cancel(struct engine *e, uint64_t id, struct error *err)
 	const struct engine_event end = {.kind = ENGINE_EVENT_END, .id = id, .end = ENGINE_END_CANCELLED};
 
 	if (e->compiling && compile_queue_cancel(e->compiling, id))
-		return events_add(e, &end, err);
+		return outbox_add(e, &end, err);
 	schedule_cancel(e->schedule, id);
-	return events_pass(e, err);
+	return outbox_pass(e, err);
 }
 
 void engine_finish(struct engine *e, uint64_t id, int64_t tokens)
@@ -258,7 +258,7 @@ enum status engine_step(struct engine *e, bool *idle, struct error *err)
 	const struct schedule_cost cost = step_cost_now(&e->cost);
 	enum status st;
 
-	events_forget_read(e);
+	outbox_forget_read(e);
 	*idle = false;
 	st = submit_compiled(e, err);
 	if (st)
@@ -268,7 +268,7 @@ enum status engine_step(struct engine *e, bool *idle, struct error *err)
 	schedule_set_cost(e->schedule, &cost);
 	plan = schedule_plan(e->schedule, now_ns(), 1);
 	count_pages(e);
-	st = events_pass(e, err);
+	st = outbox_pass(e, err);
 	*idle = !plan && !e->flying;
 	if (!st && plan)
 		return dispatch_begin(e, plan, err);

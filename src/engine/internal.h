@@ -60,12 +60,12 @@ static inline uint64_t now_ns(void)
 	return clock_now_ns(clock_monotonic());
 }
 
-/* events.c: what the caller is told. */
+/* outbox.c: events until the caller has read them. */
 /* Forgets the events that the caller has read. */
-void events_forget_read(struct engine *e);
-enum status events_add(struct engine *e, const struct engine_event *event, struct error *err);
+void outbox_forget_read(struct engine *e);
+enum status outbox_add(struct engine *e, const struct engine_event *event, struct error *err);
 /* Passes the scheduler's events on. */
-enum status events_pass(struct engine *e, struct error *err);
+enum status outbox_pass(struct engine *e, struct error *err);
 
 /* dispatch.c: steps on the device. */
 /* Enqueues a step, or its first slice. Settles the results of the step before. A device that does not work

@@ -34,7 +34,7 @@ static enum status add_token(struct engine *e, const struct running *run, enum e
 	event.tops = tops < 0 ? 0 : tops < r->tops ? tops : r->tops;
 	for (int32_t i = 0; i < event.tops; i++)
 		event.top[i] = (struct engine_logprob){.id = r->top_id[i], .logprob = r->top_logprob[i]};
-	return events_add(e, &event, err);
+	return outbox_add(e, &event, err);
 }
 
 /* Fills the result that the scheduler gets, and notes what the events need after the plan is gone. */
@@ -81,7 +81,7 @@ enum status results_settle(struct engine *e, const struct schedule_plan *plan, c
 	st = schedule_done(e->schedule, e->results, count, now_ns(), err);
 	for (int32_t i = 0; !st && i < count; i++)
 		st = add_entry_events(e, i, err);
-	return st ? st : events_pass(e, err);
+	return st ? st : outbox_pass(e, err);
 }
 
 enum status results_drop(struct engine *e, const struct schedule_plan *plan, struct error *err)
@@ -92,5 +92,5 @@ enum status results_drop(struct engine *e, const struct schedule_plan *plan, str
 	for (int32_t i = 0; i < count; i++)
 		e->results[i] = (struct schedule_result){0};
 	st = schedule_done(e->schedule, e->results, count, now_ns(), err);
-	return st ? st : events_pass(e, err);
+	return st ? st : outbox_pass(e, err);
 }

@@ -3,20 +3,20 @@
 #include "core/text/text.h"
 #include "engine/internal.h"
 
-void events_forget_read(struct engine *e)
+void outbox_forget_read(struct engine *e)
 {
 	if (e->events_read)
 		event_list_clear(&e->events);
 	e->events_read = false;
 }
 
-enum status events_add(struct engine *e, const struct engine_event *event, struct error *err)
+enum status outbox_add(struct engine *e, const struct engine_event *event, struct error *err)
 {
-	events_forget_read(e);
+	outbox_forget_read(e);
 	return event_list_add(&e->events, event, err);
 }
 
-enum status events_pass(struct engine *e, struct error *err)
+enum status outbox_pass(struct engine *e, struct error *err)
 {
 	struct schedule_event event;
 	enum status st = STATUS_OK;
@@ -33,14 +33,14 @@ enum status events_pass(struct engine *e, struct error *err)
 
 		if (event.kind == SCHEDULE_EVENT_ENDED)
 			text_copy(out.text, sizeof(out.text), event.text);
-		st = events_add(e, &out, err);
+		st = outbox_add(e, &out, err);
 	}
 	return st;
 }
 
 size_t engine_events(struct engine *e, const struct engine_event **events)
 {
-	events_forget_read(e);
+	outbox_forget_read(e);
 	*events = e->events.event;
 	e->events_read = true;
 	return e->events.count;
