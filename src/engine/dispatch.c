@@ -147,12 +147,18 @@ static enum status enqueue_sampling(struct engine *e, struct flight *f, struct e
 	return paged_step_sample(e->loaded.step, &lists, &f->turn, err);
 }
 
+/* When the device could begin with a step. */
+static uint64_t begun_ns(const struct engine *e, const struct flight *f)
+{
+	return f->begun_ns > e->fetched_ns ? f->begun_ns : e->fetched_ns;
+}
+
 /* Notes that a step has ended. */
 static void note_end(struct engine *e, const struct flight *f)
 {
 	const uint64_t now = now_ns();
 
-	e->step_s = (double)(now - (f->begun_ns > e->fetched_ns ? f->begun_ns : e->fetched_ns)) * 1e-9;
+	e->step_s = (double)(now - begun_ns(e, f)) * 1e-9;
 	e->busy_s += e->step_s;
 	e->fetched_ns = now;
 }
@@ -235,4 +241,16 @@ enum status dispatch_continue(struct engine *e, struct error *err)
 	tell_planned(e, f->plan);
 	st = paged_step_advance(e->loaded.step, f->slice, &f->left, err);
 	return st || f->left ? st : complete(e, err);
+}
+
+uint64_t engine_hold(const struct engine *e)
+{
+	const struct flight *f = &e->flight;
+	const int64_t layers = e->loaded.weights.shape.layers;
+
+	/* a CPU computes in engine_step */
+	if (!e->flying || !e->overlaps)
+		return 0;
+	return begun_ns(e, f) +
+	       step_cost_hold_ns(&e->cost, &f->predicted, step_cost_lead(layers, layers - f->left, f->slice));
 }

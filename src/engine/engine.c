@@ -291,18 +291,6 @@ uint64_t engine_wake(const struct engine *e)
 	return schedule_wake(e->schedule);
 }
 
-uint64_t engine_hold(const struct engine *e)
-{
-	const struct flight *f = &e->flight;
-	const int64_t layers = e->loaded.weights.shape.layers;
-
-	/* a CPU computes in engine_step */
-	if (!e->flying || !e->overlaps)
-		return 0;
-	return (f->begun_ns > e->fetched_ns ? f->begun_ns : e->fetched_ns) +
-	       step_cost_hold_ns(&e->cost, &f->predicted, step_cost_lead(layers, layers - f->left, f->slice));
-}
-
 struct engine_facts engine_facts(const struct engine *e)
 {
 	const struct schedule_facts f = schedule_facts(e->schedule);

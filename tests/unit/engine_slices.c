@@ -223,6 +223,7 @@ static void test_slices__a_step_stops_at_the_deadline(void **state)
 }
 
 static int told, replayed;
+static int slices_left; /* before the device is lost */
 
 static void on_planned(void *arg, double seconds)
 {
@@ -260,6 +261,51 @@ static void test_slices__each_one_is_told_and_runs_as_a_whole(void **state)
 	engine_destroy(&e);
 }
 
+static enum status losing_replay(struct backend *back, const struct replay *work, struct error *err)
+{
+	(void)back;
+	return slices_left-- ? work->run(work->arg, err) : error_set(err, STATUS_LOST, "the device is lost");
+}
+
+static enum status losing_fetch(struct backend *back, struct mat from, int turn, struct error *err)
+{
+	(void)back, (void)from, (void)turn;
+	return error_set(err, STATUS_LOST, "the device is lost");
+}
+
+static void loses(struct engine *e)
+{
+	struct error err = {0};
+	bool idle;
+
+	assert_int_equal(engine_step(e, &idle, &err), STATUS_LOST);
+	assert_string_equal(err.text, "the device is lost");
+	engine_destroy(&e);
+}
+
+/* In the first or the second slice, and when a step is stopped. */
+static void test_slices__a_lost_device_is_an_error(void **state)
+{
+	(void)state;
+	for (int slice = 0; slice < 3; slice++) {
+		int32_t prompt[PROMPT];
+		struct heard h[REQUESTS] = {0};
+		struct engine *e = open_engine(true);
+		struct ops ops = *e->loaded.back.ops;
+
+		slices_left = slice;
+		ops.replay = losing_replay;
+		ops.fetch_begin = losing_fetch;
+		e->loaded.back.ops = &ops;
+		submit(e, 1, prompt);
+		if (slice)
+			assert_false(bed_step(e, h, REQUESTS));
+		if (slice == 2)
+			bed_cancel(e, 1);
+		loses(e);
+	}
+}
+
 /* An engine may be destroyed while a step is open. */
 static void test_slices__an_open_step_can_be_left(void **state)
 {
@@ -284,6 +330,7 @@ int main(void)
 		cmocka_unit_test(test_slices__a_deadline_is_over_during_a_step),
 		cmocka_unit_test(test_slices__a_step_stops_at_the_deadline),
 		cmocka_unit_test(test_slices__each_one_is_told_and_runs_as_a_whole),
+		cmocka_unit_test(test_slices__a_lost_device_is_an_error),
 		cmocka_unit_test(test_slices__an_open_step_can_be_left),
 	};
 

@@ -52,6 +52,11 @@ static enum status refine(struct choose_bed *b, unsigned fast, bool fails, doubl
 	return st;
 }
 
+static bool takes(const struct choose_bed *b, unsigned i)
+{
+	return !memcmp(way_of(b, MOST), &only_choice(b)->near[i], sizeof(struct gemm_way));
+}
+
 static void near_ways_are_the_fastest_in_order(const struct choose_bed *b)
 {
 	const struct gemm_choice *c = only_choice(b);
@@ -80,8 +85,7 @@ static void a_step_decides_among_near_ways(void **state)
 		near_ways_are_the_fastest_in_order(&b);
 		for (unsigned fast = 0; fast < only_choice(&b)->nears; fast++) {
 			must(refine(&b, fast, false, 10, &err), &err);
-			assert_memory_equal(way_of(&b, MOST), &only_choice(&b)->near[fast],
-					    sizeof(struct gemm_way));
+			assert_true(takes(&b, fast));
 			get_h(&b, after);
 			are_close(before, after);
 		}
@@ -100,7 +104,7 @@ static void a_way_that_does_not_run_in_a_step_is_not_taken(void **state)
 	must(choose(&b, MOST, 10, &err), &err);
 	for (unsigned i = 0; i < 2; i++) {
 		must(refine(&b, i, true, 10, &err), &err);
-		assert_memory_not_equal(way_of(&b, MOST), &only_choice(&b)->near[i], sizeof(struct gemm_way));
+		assert_false(takes(&b, i));
 	}
 	gpu_backend_release(&b.back);
 }
@@ -120,7 +124,7 @@ static void wide_algorithms_are_taken_if_there_are_no_others(void **state)
 	get_h(&b, before);
 	must(choose(&b, MOST, 10, &err), &err);
 	must(refine(&b, 1, false, 10, &err), &err);
-	assert_memory_equal(way_of(&b, MOST), &only_choice(&b)->near[1], sizeof(struct gemm_way));
+	assert_true(takes(&b, 1));
 	get_h(&b, after);
 	unsetenv("FAKE_CUBLASLT");
 	are_close(before, after);
@@ -154,7 +158,7 @@ static void refused_algorithms_leave_the_first_way(void **state)
 	get_h(&b, before);
 	must(choose(&b, MOST, 10, &err), &err);
 	refine_with_fault(&b, 1, "check=15");
-	assert_memory_equal(way_of(&b, MOST), &only_choice(&b)->near[0], sizeof(struct gemm_way));
+	assert_true(takes(&b, 0));
 	get_h(&b, after);
 	are_close(before, after);
 	gpu_backend_release(&b.back);
@@ -174,7 +178,7 @@ static void an_algorithm_that_a_step_replaces_is_not_taken(void **state)
 	nears = only_choice(&b)->nears;
 	for (unsigned fast = 0; fast < nears; fast++) {
 		refine_with_fault(&b, fast, "second=15");
-		left += memcmp(way_of(&b, MOST), &only_choice(&b)->near[fast], sizeof(struct gemm_way)) != 0;
+		left += !takes(&b, fast);
 		must(refine(&b, 0, false, 10, &err), &err); /* a way that runs, for the noted step */
 	}
 	assert_int_equal(left, 1);
@@ -209,7 +213,7 @@ static void without_steps_the_fastest_way_by_itself_stays(void **state)
 	must(gpu_backend_watch(&b.back, true, &err), &err);
 	must(run_layers(&b, MOST, &err), &err);
 	must(gpu_backend_refine(&b.back, MOST, 10, run_never, &b, &err), &err);
-	assert_memory_equal(way_of(&b, MOST), &only_choice(&b)->near[0], sizeof(struct gemm_way));
+	assert_true(takes(&b, 0));
 	assert_int_equal(gpu_backend_refine(&b.back, MOST, 10, run_badly, &b, &err), STATUS_UNAVAILABLE);
 	assert_string_equal(err.text, "the device is lost");
 	must(gpu_backend_watch(&b.back, false, &err), &err);
