@@ -8,7 +8,7 @@
 enum { PLANS_MOST = 2 };
 enum { QUEUE_DEFAULT = 65536, AGE_S = 10, BYPASS_MOST = 16 };
 /* docs/explanation/design/engine.md, "Scheduler", says why. */
-enum { MIXED_ROWS = 1152, BACKLOG_ROWS = 3072, SLICE_NS = 25000000 };
+enum { MIXED_ROWS = 1152, BACKLOG_ROWS = 2048, SLICE_NS = 25000000 };
 
 static enum status no_memory(struct error *err)
 {

@@ -57,6 +57,8 @@ static const struct timed steps[] = {
 	{&qwen, false, false, 0, 0, 256, 16384},  {&smollm, false, false, 0, 0, 64, 4096}, {&smollm, false, false, 0, 0, 128, 4096},
 	{&qwen, true, false, 0, 0, 64, 4096},	  {&qwen, true, false, 0, 0, 64, 16384},
 	{&qwen, false, true, 0, 0, 2048, 4096},	  {&qwen, false, false, 64, 600, 256, 600}, {&qwen, false, false, 64, 600, 1024, 600},
+	{&qwen, false, false, 60, 1100, 0, 0},	  {&qwen, false, false, 60, 1100, 32, 0},  {&qwen, false, false, 60, 1100, 96, 0},
+	{&qwen, false, false, 100, 1100, 64, 0},  {&qwen, false, false, 18, 1100, 96, 0},  {&qwen, true, false, 60, 1100, 96, 0},
 };
 
 enum array { Q, O, KV, SCALE, PAGE, UNIT, BLOCK, FIRST, PARTIAL, ARRIVED, TILE, COPIED, COPY, ARRAYS };

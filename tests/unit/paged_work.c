@@ -212,6 +212,60 @@ static void short_sequences_stay_whole(void **state)
 	}
 }
 
+/* Microseconds of a block on an H200 (results/2026-11-30-h200-x2/engine): a unit of more than 16 columns takes long, whatever its keys. */
+static double block_us(const struct paged_work *w, uint32_t block)
+{
+	double us = 0;
+
+	for (uint32_t i = w->block[block]; i < w->block[block + 1]; i++) {
+		const struct paged_unit *u = &w->unit[i];
+		const double tiles = (u->end - u->begin + PAGED_TILE - 1) / PAGED_TILE;
+
+		us += u->cols > 16 ? 11 + 0.18 * tiles : 1 + 0.23 * tiles;
+	}
+	return us;
+}
+
+/* A short piece of a prompt has many units with few keys. They must not meet in the blocks that decoding sequences leave. */
+static void pieces_of_prompts_are_divided_evenly(void **state)
+{
+	static const struct {
+		int32_t decoding, rows, before;
+	} steps[] = {{50, 32, 0}, {50, 96, 0}, {50, 96, 900}, {18, 96, 0}, {0, 127, 0}, {0, 127, 16384}, {30, 64, 4096}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		const int32_t decoding = steps[i].decoding, rows = steps[i].rows;
+		double most = 0, all = 0;
+		struct error err = {0};
+		struct step s;
+
+		make_step(&s, 0);
+		free_step(&s);
+		for (int32_t j = 0; j < decoding; j++) {
+			s.begin[j + 1] = j + 1;
+			s.keys[j] = 1100 + j;
+		}
+		s.begin[decoding + 1] = decoding + rows;
+		s.keys[decoding] = steps[i].before + rows;
+		s.rows.sequences = decoding + 1;
+		s.work = (struct paged_work){.heads = 28, .kv_heads = 4, .blocks = 132};
+		s.work.room = paged_work_most(28, 4, decoding + rows, decoding + 1, 132);
+		s.work.unit = calloc((size_t)s.work.room, sizeof(*s.work.unit));
+		s.work.block = calloc(133, sizeof(*s.work.block));
+		s.work.first = calloc(132, sizeof(*s.work.first));
+		assert_int_equal(paged_work_fill(&s.work, &s.rows, &err), STATUS_OK);
+		for (uint32_t b = 0; b < s.work.blocks; b++) {
+			const double us = block_us(&s.work, b);
+
+			all += us;
+			most = us > most ? us : most;
+		}
+		assert_true(most <= all / s.work.blocks + 24);
+		free_step(&s);
+	}
+}
+
 /* The units of `all` move behind each other in one list, with other page numbers. */
 static void a_division_can_be_moved(void **state)
 {
@@ -443,7 +497,7 @@ int main(void)
 		cmocka_unit_test(copies_without_room_are_refused),
 		cmocka_unit_test(every_key_is_seen_once),
 		cmocka_unit_test(decode_is_divided_evenly),
-		cmocka_unit_test(short_sequences_stay_whole),
+		cmocka_unit_test(pieces_of_prompts_are_divided_evenly), cmocka_unit_test(short_sequences_stay_whole),
 		cmocka_unit_test(a_division_can_be_moved),
 		cmocka_unit_test(bad_steps_are_refused),
 		cmocka_unit_test(tiles_name_each_row_and_head_once),

@@ -293,7 +293,7 @@ int main(int argc, char **argv)
 	w->seconds = strtod(argv[2], NULL);
 	w->input = (int)value(argc, argv, "input", 1000);
 	o.mixed_rows = (int32_t)value(argc, argv, "mixed", 1152);
-	o.backlog_rows = (int32_t)value(argc, argv, "backlog", 3072);
+	o.backlog_rows = (int32_t)value(argc, argv, "backlog", 2048);
 	o.budget_ns = 1e6 * value(argc, argv, "budget_ms", 30);
 	o.budget_backlog_ns = 1e6 * value(argc, argv, "backlog_ms", 150);
 	if (w->input < 1 || w->input > INPUT_MOST)

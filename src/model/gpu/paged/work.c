@@ -3,17 +3,19 @@
 
 /* The unit of cost is a quarter of a tile of eight columns. */
 enum {
-	COST_UNIT = 16, /* queries, and joining the warps' results */
-	LEAST = 8,	/* tiles that are worth a block of their own: one for each warp */
-	LEFT_OVER = 4,	/* tiles that are not worth a second unit */
-	COST_JOIN = 72, /* joining a range's parts delays the grid by about 5 us on an H200 */
-	TRIALS = 4	/* limits of a block's cost that are tried if all ranges stay whole */
+	COST_NARROW = 16, /* of a unit beside its tiles: queries, and joining the warps' results */
+	COST_WIDE = 192,  /* the same with more than 16 columns: 11 us on an H200, where a narrow unit takes 1
+			     us */
+	LEAST = 8,	  /* tiles that are worth a block of their own: one for each warp */
+	COST_JOIN = 72,	  /* joining a range's parts delays the grid by about 5 us on an H200 */
+	TRIALS = 4	  /* limits of a block's cost that are tried if all ranges stay whole */
 };
 
 /* A range of columns of one sequence and KV head, with all keys that it sees. */
 struct range {
 	struct paged_unit unit; /* with all keys */
-	int64_t tiles, weight;	/* weight: cost of a tile */
+	int64_t tiles;
+	int64_t fixed, weight; /* cost of a unit beside its tiles, and of a tile */
 };
 
 /* State of a division. */
@@ -44,7 +46,7 @@ int64_t paged_work_most(uint32_t heads, uint32_t kv_heads, int64_t rows, int64_t
 
 static int64_t cost_of(const struct range *r, int64_t tiles)
 {
-	return tiles * r->weight + COST_UNIT;
+	return tiles * r->weight + r->fixed;
 }
 
 static struct range range_of(const struct paged_work *w, const struct paged_work_rows *r, int64_t sequence,
@@ -61,9 +63,10 @@ static struct range range_of(const struct paged_work *w, const struct paged_work
 			 .end = position + (col + cols - 1) / (int32_t)group_of(w) + 1,
 			 .cols = (uint16_t)cols,
 			 .parts = 1},
+		.fixed = cols <= 16 ? COST_NARROW : COST_WIDE,
 		.weight = cols <= 8    ? 4
 			  : cols <= 16 ? 5
-				       : 8,
+				       : 3,
 	};
 
 	x.tiles = (x.unit.end + PAGED_TILE - 1) / PAGED_TILE;
@@ -117,7 +120,7 @@ static enum status sum_cost(struct dividing *d, struct range x, struct error *er
 
 static void open_block(struct dividing *d)
 {
-	const int64_t blocks = d->w->blocks - d->at, least = LEAST * 4 + COST_UNIT;
+	const int64_t blocks = d->w->blocks - d->at, least = LEAST * 4 + COST_NARROW;
 
 	d->left = (d->remaining + blocks - 1) / blocks;
 	d->left = d->left < least ? least : d->left;
@@ -173,14 +176,15 @@ static enum status join_units(struct dividing *d, int64_t first, struct error *e
 	return STATUS_OK;
 }
 
-/* Tiles of a range with `rest` tiles that the present block takes; 0: none. */
+/* Tiles of a range with `rest` tiles that the present block takes; 0: none. Tiles that cost less than a
+ * second unit are not worth one. */
 static int64_t tiles_here(const struct dividing *d, const struct range *x, int64_t rest)
 {
-	const int64_t fit = (d->left - COST_UNIT) / x->weight;
+	const int64_t fit = (d->left - x->fixed) / x->weight, few = x->fixed / x->weight;
 
-	if (is_last(d) || (fit > 0 && fit + LEFT_OVER >= rest))
+	if (is_last(d) || (fit > 0 && fit + few >= rest))
 		return rest;
-	return fit < LEFT_OVER ? 0 : fit;
+	return fit < few ? 0 : fit;
 }
 
 static enum status take_evenly(struct dividing *d, struct range x, struct error *err)
@@ -198,7 +202,7 @@ static enum status take_evenly(struct dividing *d, struct range x, struct error 
 			next_block(d);
 		at += here;
 		if (here && at < x.tiles)
-			d->remaining += COST_UNIT; /* of one more unit */
+			d->remaining += x.fixed; /* of one more unit */
 	}
 	return st ? st : join_units(d, first, err);
 }
@@ -267,7 +271,7 @@ static enum status take_splits(struct dividing *d, struct range x, struct error 
 			next_block(d);
 		st = put_unit(d, &x, at, to, err);
 		if (to < x.tiles)
-			d->remaining += COST_UNIT;
+			d->remaining += x.fixed;
 	}
 	return st ? st : join_units(d, first, err);
 }
