@@ -8,7 +8,7 @@
 enum { PLANS_MOST = 2 };
 enum { QUEUE_DEFAULT = 65536, AGE_S = 10, BYPASS_MOST = 16 };
 /* docs/explanation/design/engine.md, "Scheduler", says why. */
-enum { MIXED_ROWS = 1152, BACKLOG_ROWS = 2048, SLICE_NS = 25000000 };
+enum { MIXED_ROWS = 1152, BACKLOG_ROWS = 2048, BACKLOG_PAUSE = 64, SLICE_NS = 25000000 };
 
 static enum status no_memory(struct error *err)
 {
@@ -49,6 +49,7 @@ static struct schedule_options schedule_options(const struct engine *e)
 		.budget_backlog_ns = gpu && !(set_ns > 0) ? 150e6 : 0,
 		.mixed_rows = mixed_rows(e, gpu),
 		.backlog_rows = e->options.backlog_rows ? e->options.backlog_rows : BACKLOG_ROWS,
+		.backlog_pause = BACKLOG_PAUSE,
 		.bypass_most = BYPASS_MOST,
 		.age_ns = (uint64_t)AGE_S * 1000000000u,
 	};

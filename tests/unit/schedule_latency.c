@@ -3,7 +3,7 @@
  * Latencies of the scheduler by simulation: requests arrive, and each step takes the time that a model of the
  * device gives. docs/explanation/design/engine.md, "Scheduler", has figures that were made with it.
  *
- *   schedule_latency RATE|users:N|@FILE SECONDS [mixed=N] [backlog=N] [budget_ms=N] [backlog_ms=N] [input=N]
+ *   schedule_latency RATE|users:N|@FILE SECONDS [mixed=N] [backlog=N] [pause=N] [budget_ms=N] [backlog_ms=N] [input=N]
  *
  * RATE: requests per second of a Poisson process. users:N: N users, who send the next request as soon as the
  * answer is complete. @FILE: nanoseconds since the first request, one per line. Each request has INPUT (1000)
@@ -287,13 +287,14 @@ int main(int argc, char **argv)
 
 	if (argc < 3 || !w) {
 		fprintf(stderr,
-			"usage: schedule_latency RATE|users:N|@FILE SECONDS [mixed=N] [backlog=N] [budget_ms=N] [backlog_ms=N] [input=N]\n");
+			"usage: schedule_latency RATE|users:N|@FILE SECONDS [mixed=N] [backlog=N] [pause=N] [budget_ms=N] [backlog_ms=N] [input=N]\n");
 		return 64;
 	}
 	w->seconds = strtod(argv[2], NULL);
 	w->input = (int)value(argc, argv, "input", 1000);
 	o.mixed_rows = (int32_t)value(argc, argv, "mixed", 1152);
 	o.backlog_rows = (int32_t)value(argc, argv, "backlog", 2048);
+	o.backlog_pause = (int32_t)value(argc, argv, "pause", 64);
 	o.budget_ns = 1e6 * value(argc, argv, "budget_ms", 30);
 	o.budget_backlog_ns = 1e6 * value(argc, argv, "backlog_ms", 150);
 	if (w->input < 1 || w->input > INPUT_MOST)

@@ -299,6 +299,61 @@ static void test_plan__a_backlog_allows_longer_steps(void **state)
 	}
 }
 
+/* After a step with a backlog, a backlog beside decoding requests needs half more rows for backlog_pause steps. */
+static void test_plan__after_a_backlog_the_next_one_must_be_larger(void **state)
+{
+	const int32_t pause[] = {0, 3, 3, 3}, between[] = {0, 0, 3, 0}, prompts[] = {2, 2, 2, 3};
+	const int32_t expected[] = {304, 48, 304, 456};
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct schedule_options o = bed_options;
+		struct engine_request a = bed_request(1, 20, 50);
+		struct schedule *s;
+
+		o.mixed_rows = 64;
+		o.backlog_rows = 256;
+		o.backlog_pause = pause[i];
+		o.rows_most = 512;
+		o.budget_ns = 10 * MS;
+		o.budget_backlog_ns = 20 * MS;
+		s = bed_open(&o);
+		bed_submit(s, &a, 0);
+		bed_step(s, 0);
+		submit_prompts(s, 2, 152);
+		expect_step(s, 1, 304);
+		for (int32_t j = 0; j < between[i]; j++)
+			expect_step(s, 3, 0);
+		for (int32_t j = 0; j < prompts[i]; j++) {
+			struct engine_request q = bed_request(60 + j, 152, 300);
+
+			bed_submit(s, &q, 0);
+		}
+		expect_step(s, 3, expected[i]);
+		schedule_free(&s);
+	}
+}
+
+/* While nobody decodes, nobody waits for a token. */
+static void test_plan__a_pause_needs_decoding_requests(void **state)
+{
+	struct schedule_options o = bed_options;
+	struct schedule *s;
+
+	(void)state;
+	o.mixed_rows = 64;
+	o.backlog_rows = 256;
+	o.backlog_pause = 3;
+	o.rows_most = 512;
+	o.budget_idle_ns = 1 * MS + 40 * 10000;
+	o.budget_backlog_ns = 1 * MS + 60 * 10000;
+	s = bed_open(&o);
+	submit_prompts(s, 2, 200);
+	expect_step(s, 0, 48);
+	expect_step(s, 0, 48);
+	schedule_free(&s);
+}
+
 /* The same without decoding requests, if there are several prompts. */
 static void test_plan__a_backlog_of_prompts_allows_longer_steps(void **state)
 {
@@ -604,6 +659,8 @@ int main(void)
 		cmocka_unit_test(test_plan__several_prompts_fill_mixed_steps),
 		cmocka_unit_test(test_plan__a_prompt_and_decode_rows_share_a_step),
 		cmocka_unit_test(test_plan__a_backlog_allows_longer_steps),
+		cmocka_unit_test(test_plan__after_a_backlog_the_next_one_must_be_larger),
+		cmocka_unit_test(test_plan__a_pause_needs_decoding_requests),
 		cmocka_unit_test(test_plan__a_backlog_of_prompts_allows_longer_steps),
 		cmocka_unit_test(test_plan__a_lone_long_prompt_keeps_nobody_waiting),
 		cmocka_unit_test(test_plan__a_lone_prompt_is_no_backlog),

@@ -50,6 +50,7 @@ static struct world_options mixed(int32_t depth)
 
 	o.schedule.mixed_rows = depth % 2 ? 32 : 96;
 	o.schedule.backlog_rows = 6 * o.schedule.mixed_rows;
+	o.schedule.backlog_pause = 5;
 	return o;
 }
 

@@ -264,11 +264,20 @@ static void add_prompt_rows(struct schedule *s, struct schedule_plan *plan, doub
 	}
 }
 
+/* Whether the step to come is one of those that follow a backlog, while requests decode. */
+static bool pauses(const struct schedule *s, const struct work *w)
+{
+	return w->decode_rows && s->backlog_step &&
+	       s->step - s->backlog_step < (uint64_t)s->options.backlog_pause;
+}
+
 /* Several prompts with many rows. A lone prompt is no backlog: nobody waits behind it, and requests that
  * decode or come during its steps are not to wait long. */
 static bool is_backlog(const struct schedule *s, const struct work *w)
 {
-	return s->options.mixed_rows && w->prompts > 1 && w->prompt_rows > s->options.backlog_rows;
+	const int64_t rows = s->options.backlog_rows, least = pauses(s, w) ? rows + rows / 2 : rows;
+
+	return s->options.mixed_rows && w->prompts > 1 && w->prompt_rows > least;
 }
 
 static void fill(struct schedule *s, struct schedule_plan *plan, int32_t at_once)
@@ -280,6 +289,8 @@ static void fill(struct schedule *s, struct schedule_plan *plan, int32_t at_once
 
 	if (backlog && o->budget_backlog_ns > budget)
 		budget = o->budget_backlog_ns;
+	if (backlog)
+		s->backlog_step = plan->step;
 	add_decode_rows(s, plan, at_once);
 	add_prompt_rows(s, plan, budget, mixed && !backlog ? rows_shared(s, plan->rows) : o->rows_most);
 }

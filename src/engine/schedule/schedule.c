@@ -49,6 +49,8 @@ static enum status check_options(const struct schedule_options *o, struct error 
 	if (!st)
 		st = check_range("backlog_rows", o->backlog_rows, 0, INT32_MAX, err);
 	if (!st)
+		st = check_range("backlog_pause", o->backlog_pause, 0, INT32_MAX, err);
+	if (!st)
 		st = check_range("bypass_most", o->bypass_most, 0, INT32_MAX, err);
 	if (!st)
 		st = check_range("pages_ahead", o->pages_ahead, 0, INT32_MAX, err);

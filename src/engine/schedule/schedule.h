@@ -66,6 +66,9 @@ struct schedule_options {
 	 * second, and the last of a burst of prompts earlier. */
 	int32_t backlog_rows;
 	double budget_backlog_ns;
+	/* For this many steps after such a step, a backlog beside decoding requests needs half more rows. So
+	 * few of their tokens wait for long steps. 0: none */
+	int32_t backlog_pause;
 	/* Most rows of a step with prompts beside decoding requests, unless there is a backlog. Decode rows
 	 * count as well, but prompts have at least half of this number. 0: the budget is the only limit,
 	 * and there is no backlog. */

@@ -122,7 +122,8 @@ struct schedule {
 	struct schedule_plan *plans;	/* [plans_most] ring */
 	struct schedule_entry *entries; /* [plans_most, places] */
 	int32_t in_flight;
-	uint64_t step, done; /* the last planned; the last done */
+	uint64_t step, done;   /* the last planned; the last done */
+	uint64_t backlog_step; /* the last planned with a backlog; 0: none yet */
 
 	uint32_t event_first, event_last;
 	struct schedule_facts facts;
