@@ -9,7 +9,6 @@ collective_table_gathers the messages that a comparison of collectives costs
 engine_check the engine's tables against themselves
 engine_finish the end of a request at a stop string
 gguf_parse one file's bytes, for the fuzzer
-gpu_backend_is_shared whether generation has no wide clusters, for time_engine
 gpu_backend_replay_refused the error that prevented the graph of a step
 grammar_is_complete whether a text may end here
 grammar_state_copy a state beside brute force

@@ -317,6 +317,7 @@ struct engine_ready engine_ready(const struct engine *e)
 {
 	const struct loaded *l = &e->loaded;
 	struct engine_ready r = {
+		.shared = load_facts(l).shared,
 		.vocab = l->weights.shape.vocab,
 		.context = l->positions,
 		.pages = l->pages,

@@ -109,6 +109,7 @@ struct engine_facts {
 /* What the engine says once its weights are loaded. */
 struct engine_ready {
 	char device[96]; /* "cpu", or the GPU's name */
+	bool shared;	 /* other programs have memory of the GPU, so its GEMMs have no wide clusters */
 	int64_t vocab, context, pages, page_tokens, sequences;
 	double weight_bytes, cache_bytes, load_s;
 	/* Of a deterministic engine on a GPU: seconds of a step that decodes `measured_rows` sequences, and

@@ -28,8 +28,8 @@ FAKE_CUDA=memory=2049 "$assay" serve tiny --plan > out 2> err
 ok "a GPU that is full leaves the CPU, as in the server" says '^device  *cpu$' out
 ok "which is told" says 'on the CPU (--device gpu would fail)' err
 
-# Each engine process loses the GPU in its 30th step of one row.
-export FAKE_CUDA=cuLaunchCooperativeKernel=719@30 FAKE_CUDA_IN=__engine
+# Each engine process loses the GPU in its 30th step of one row. Other programs have 3000 MiB of its memory.
+export FAKE_CUDA=cuLaunchCooperativeKernel=719@30,context=3000 FAKE_CUDA_IN=__engine
 tries() { for _ in $(seq 600); do "$@" && return 0; sleep 0.1; done; return 1; }
 "$assay" serve tiny --device gpu --port 0 --context 256 --max-sequences 1 --memory 128MB > serve.out 2> serve.err < /dev/null &
 server=$!
@@ -40,6 +40,7 @@ complete() { curl -sN "$url/v1/completions" -d "{\"prompt\":\"Hello\",\"ignore_e
 # For half a second, until the next engine begins to load.
 refused() { for _ in $(seq 1000); do curl -s "$url/ready" > out; says '719' out && return 0; done; return 1; }
 ok "the server is ready" tries ready
+ok "it says that others use the GPU" says '^another program has memory on this GPU' serve.out
 ok "an answer" eval 'complete "\"max_tokens\":5" && says "\"completion_tokens\":5" out'
 ok "a stream in which the GPU is lost has tokens" eval 'complete "\"max_tokens\":100,\"stream\":true" && says "\"text\":\"" out'
 ok "and ends with the error" says '^data: {"error":{.*"code":"engine_lost"' out

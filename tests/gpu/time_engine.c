@@ -319,7 +319,7 @@ static void tell_start(const struct bench *b, double first_token_s)
 	printf("{\"what\": \"start\", \"device\": \"%s\", \"load_s\": %.2f, \"tuning_s\": %.2f, \"first_token_s\": %.2f, \"pages\": "
 	       "%lld, \"shared\": %s}\n",
 	       load_facts(l).device, engine_ready(b->e).load_s, gpu ? gpu_backend_tuning_s(&l->back) : 0,
-	       first_token_s, (long long)l->pages, gpu && gpu_backend_is_shared(&l->back) ? "true" : "false");
+	       first_token_s, (long long)l->pages, load_facts(l).shared ? "true" : "false");
 	fflush(stdout);
 }
 

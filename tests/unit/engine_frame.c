@@ -98,7 +98,7 @@ static void test_frame__a_step_returns_as_it_was(void **state)
 		 .tokens = 1, .text = "NaN"},
 	};
 	const struct engine_ready ready = {.device = "a GPU", .vocab = 10, .context = 20, .pages = 30, .page_tokens = 32,
-					   .sequences = 40, .weight_bytes = 1e9, .cache_bytes = 2e9, .load_s = 0.5, .measured_rows = 64,
+					   .sequences = 40, .weight_bytes = 1e9, .cache_bytes = 2e9, .load_s = 0.5, .shared = true, .measured_rows = 64,
 					   .deterministic_s = 0.01, .ordinary_s = 0.005};
 	const struct frame_heartbeat beat = {.step = 12, .expected_ns = 13};
 	struct frame_message m;
@@ -111,7 +111,7 @@ static void test_frame__a_step_returns_as_it_was(void **state)
 	m = take(p.front, p.engine);
 	assert_int_equal(m.kind, FRAME_READY);
 	assert_string_equal(m.ready.device, "a GPU");
-	assert_true(m.ready.vocab == 10 && m.ready.sequences == 40 && m.ready.load_s == 0.5);
+	assert_true(m.ready.vocab == 10 && m.ready.sequences == 40 && m.ready.load_s == 0.5 && m.ready.shared);
 	assert_true(m.ready.measured_rows == 64 && m.ready.deterministic_s == 0.01 && m.ready.ordinary_s == 0.005);
 	m = take(p.front, p.engine);
 	assert_int_equal(m.kind, FRAME_STEP);

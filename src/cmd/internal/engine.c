@@ -131,10 +131,10 @@ static void alive(void *arg, double expected_s)
 static json_t *ready_line(struct engine_ready r)
 {
 	json_t *line =
-		json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "device", r.device, "context",
-			  (json_int_t)r.context, "pages", (json_int_t)r.pages, "page_tokens",
-			  (json_int_t)r.page_tokens, "sequences", (json_int_t)r.sequences, "weight_bytes",
-			  r.weight_bytes, "cache_bytes", r.cache_bytes, "load_s", r.load_s);
+		json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "device", r.device, "shared",
+			  r.shared, "context", (json_int_t)r.context, "pages", (json_int_t)r.pages,
+			  "page_tokens", (json_int_t)r.page_tokens, "sequences", (json_int_t)r.sequences,
+			  "weight_bytes", r.weight_bytes, "cache_bytes", r.cache_bytes, "load_s", r.load_s);
 
 	if (line && r.measured_rows) {
 		json_object_set_new(line, "measured_rows", json_integer((json_int_t)r.measured_rows));

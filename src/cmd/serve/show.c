@@ -22,6 +22,9 @@ void serve_show_ready(const struct serving *s)
 	       name, json_string_value(json_object_get(s->ready, "device")), number(s->ready, "load_s"),
 	       number(s->ready, "weight_bytes") * 1e-9, number(s->ready, "cache_bytes") * 1e-9, tokens,
 	       number(s->ready, "sequences"), number(s->ready, "context"));
+	if (json_is_true(json_object_get(s->ready, "shared")))
+		printf("another program has memory on this GPU, so steps may be slower; end it and start again, "
+		       "or choose another GPU with CUDA_VISIBLE_DEVICES\n");
 	if (number(s->ready, "measured_rows") > 0)
 		printf("--deterministic: a step of %.0f sequences takes %.3g ms, and %.3g ms without "
 		       "the option\n",

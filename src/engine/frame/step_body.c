@@ -171,6 +171,7 @@ void frame_put_ready(struct text *out, const struct engine_ready *ready)
 	bytes_put(out, (uint64_t)ready->measured_rows, 8);
 	bytes_put_f64(out, ready->deterministic_s);
 	bytes_put_f64(out, ready->ordinary_s);
+	bytes_put(out, ready->shared, 1);
 	bytes_put(out, size, 1);
 	text_add_bytes(out, ready->device, size);
 }
@@ -191,6 +192,7 @@ enum status frame_get_ready(struct engine_ready *ready, const void *body, size_t
 	ready->measured_rows = bytes_get_i64(&in);
 	ready->deterministic_s = bytes_get_f64(&in);
 	ready->ordinary_s = bytes_get_f64(&in);
+	ready->shared = bytes_get(&in, 1) != 0;
 	length = bytes_get(&in, 1);
 	device = bytes_take(&in, length);
 	if (!device || in.left || length >= sizeof(ready->device) || ready->vocab < 1 || ready->context < 1)

@@ -484,6 +484,7 @@ struct load_facts load_facts(const struct loaded *l)
 	return (struct load_facts){
 		.device = gpu ? gpu_name(gpu_backend_device(&l->back)) : "cpu",
 		.gpu = gpu,
+		.shared = gpu && gpu_backend_is_shared(&l->back),
 		.weight_bytes = gpu ? 2 * read : 0,
 		.memory_rate = gpu ? gpu_dram_rate(gpu_backend_device(&l->back)) : 0,
 	};

@@ -101,6 +101,7 @@ void load_close(struct loaded *l);
 struct load_facts {
 	const char *device; /* "cpu", or the GPU's name; lent */
 	bool gpu;
+	bool shared;	     /* gpu_backend_is_shared */
 	double weight_bytes; /* bytes of weights read per token */
 	double memory_rate;  /* bandwidth of the device's memory in B/s, from its clock; 0: unknown */
 };
