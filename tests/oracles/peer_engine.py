@@ -44,7 +44,7 @@ class Bench:
         if precision == "fp8-cache":
             more["kv_cache_dtype"] = "fp8"
         self.llm = LLM(model=folder, load_format="dummy", skip_tokenizer_init=True, max_model_len=8192, gpu_memory_utilization=0.88,
-                       max_num_seqs=512, max_num_batched_tokens=16384, enable_prefix_caching=False, disable_log_stats=True, **more)
+                       max_num_seqs=int(os.environ.get("SEQUENCES", "512")), max_num_batched_tokens=16384, enable_prefix_caching=False, disable_log_stats=True, **more)
         tell(what="start", by="vllm", precision=precision, seconds=round(time.time() - begin, 1))
         self.run(8, 128, 16)
 
