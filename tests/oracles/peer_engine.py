@@ -1,6 +1,8 @@
 """A decode step, prefill and many requests at once by vLLM, as tests/gpu/time_engine.c measures them for assay: Qwen2-7B's shape with random
 weights. One line of JSON each.
 
+SEQUENCES (512) in the environment: most sequences that run at once.
+
 usage: peer_engine.py bf16|fp8|fp8-cache WHAT[,WHAT..]    fp8: weights; fp8-cache: the cache too. WHAT: bN, b1t, pre, off (tests/gpu/time_engine.c)
 """
 import json
