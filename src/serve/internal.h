@@ -40,7 +40,7 @@ struct front_end {
 	bool closing; /* a client has closed its half of a connection */
 	struct metrics metrics;
 	struct engine_facts facts; /* of the present engine */
-	struct text noted;	   /* names of unknown fields that were logged, each between newlines */
+	struct text noted; /* sentences about ignored fields that were logged, each between newlines */
 };
 
 uint64_t serve_now_ns(void);

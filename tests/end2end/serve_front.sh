@@ -109,8 +109,11 @@ ok "the engine gets the settings" is 200 /v1/chat/completions "{$chat,\"temperat
 ok "all of them" sh -c "tail -1 dump | grep -q 'max=9 min=1 temperature=0.5 top_p=0.9 top_k=5 min_p=0.1 repetition=1.5 presence=1 frequency=-1 seed=42 stops=2 biases=1 logprobs=-1 prompt_logprobs=-1 priority=-3 adapter=0 salt=1 '"
 ok "a JSON schema" is 200 /v1/chat/completions "{$chat,\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"a\",\"schema\":{\"type\":\"object\"}}}}"
 ok "becomes a grammar" sh -c "tail -1 dump | grep -q 'grammar={\"type\":\"json_schema\",\"schema\":{\"type\":\"object\"},\"strict\":true}'"
-ok "unknown fields are ignored" is 200 /v1/chat/completions "{$chat,\"some_new_field\":1}"
-ok "and logged once" sh -c "grep -c some_new_field front.err | grep -qx 1"
+ok "unknown fields are ignored" is 200 /v1/chat/completions "{$chat,\"some_new_field\":1,\"my_name\":2,\"use_beam_search\":true}"
+ok "as often as they come" is 200 /v1/chat/completions "{$chat,\"my_name\":1,\"other_name\":2,\"use_beam_search\":true}"
+ok "those of other servers are logged once" sh -c "grep -c 'field of another server, which is ignored: use_beam_search' front.err | grep -qx 1"
+ok "others are counted" sh -c "grep -c 'a request has 2 fields that are not known' front.err | grep -qx 1"
+ok "and not named" eval '! grep -q "some_new_field\|my_name\|other_name" front.err'
 ok "a wrong type names its field" wrong /v1/chat/completions "{$chat,\"temperature\":\"hot\"}" temperature
 ok "an unknown model is 404" is 404 /v1/chat/completions "{$chat,\"model\":\"gpt-9\"}"
 ok "too long for the context" is 400 /v1/chat/completions "{$chat,\"max_tokens\":5000}"

@@ -284,8 +284,20 @@ static void test_request__fields_reach_the_engine(void **state)
 	assert_int_equal(r->engine.biases, 2);
 	assert_true(isinf(r->bias[0].add) && r->bias[1].add == 2);
 	assert_true(r->engine.cache_salt != 0);
-	assert_int_equal(r->unknown_count, 1);
-	assert_string_equal(r->unknown[0], "vendor_extra");
+	request_destroy(&r);
+}
+
+/* A name that a client made up is its text, and no log may have it. */
+static void test_request__only_known_names_of_ignored_fields_are_kept(void **state)
+{
+	struct request *r = serve_bed_good(
+		&bed, PROTOCOL_CHAT,
+		"{" HI ",\"my_own_text\":1,\"another\":[],\"use_beam_search\":false,\"truncate_prompt_tokens\":null,\"zzz\":null}");
+
+	(void)state;
+	assert_int_equal(r->ignored_count, 1);
+	assert_string_equal(r->ignored[0], "use_beam_search");
+	assert_int_equal(r->unknown_count, 2);
 	request_destroy(&r);
 }
 
@@ -451,6 +463,7 @@ int main(void)
 		cmocka_unit_test(test_request__an_unknown_model_is_404),
 		cmocka_unit_test(test_request__a_long_prompt_has_openais_code),
 		cmocka_unit_test(test_request__fields_reach_the_engine),
+		cmocka_unit_test(test_request__only_known_names_of_ignored_fields_are_kept),
 		cmocka_unit_test(test_request__absent_fields_have_defaults),
 		cmocka_unit_test(test_request__formats_and_tools_become_grammars),
 		cmocka_unit_test(test_request__the_other_apis_give_the_same_prompt),

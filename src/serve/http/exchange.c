@@ -188,26 +188,40 @@ static void reply_tokens(struct exchange *x)
 	text_add(&x->reply, "}");
 }
 
-/* Unknown fields are ignored, because clients send fields of other servers; the log has each name once. */
-static void note_unknown(struct exchange *x)
+/* Logs a sentence that was not logged before. */
+static void log_once(struct front_end *fe, const char *sentence)
+{
+	enum { NOTED_MOST = 16384 };
+	struct text line = {0};
+
+	text_addf(&line, "\n%s\n", sentence);
+	if (fe->noted.size < NOTED_MOST && (!fe->noted.data || !strstr(fe->noted.data, text_str(&line)))) {
+		text_add(&fe->noted, text_str(&line));
+		if (fe->o.log)
+			log_info(fe->o.log, LOG_TOPIC_RUN, "%s", sentence);
+	}
+	text_release(&line);
+}
+
+/* Fields that no endpoint reads are ignored, because clients send fields of other servers. The log names only
+ * fields that are known of other servers. Any other name is the client's text, so the log has their number.
+ */
+static void note_ignored(struct exchange *x)
 {
 	const struct request *r = x->job.request;
-	struct text *noted = &x->fe->noted;
-	enum { NOTED_MOST = 16384 };
+	char sentence[160];
 
-	for (size_t i = 0; r && i < r->unknown_count && noted->size < NOTED_MOST; i++) {
-		struct text line = {0};
-
-		text_addf(&line, "\n%s\n", r->unknown[i]);
-		if (!noted->data || !strstr(noted->data, text_str(&line))) {
-			text_add(noted, text_str(&line));
-			if (x->fe->o.log)
-				log_info(x->fe->o.log, LOG_TOPIC_RUN,
-					 "requests have a field that is not known and is ignored: %s",
-					 r->unknown[i]);
-		}
-		text_release(&line);
+	for (size_t i = 0; r && i < r->ignored_count; i++) {
+		snprintf(sentence, sizeof(sentence),
+			 "requests have a field of another server, which is ignored: %s", r->ignored[i]);
+		log_once(x->fe, sentence);
 	}
+	if (!r || !r->unknown_count)
+		return;
+	snprintf(sentence, sizeof(sentence), "a request has %zu %s, which this server ignores",
+		 r->unknown_count,
+		 r->unknown_count == 1 ? "field that is not known" : "fields that are not known");
+	log_once(x->fe, sentence);
 }
 
 static bool check_context(const struct exchange *x, const struct request *r, struct api_error *e)
@@ -253,7 +267,7 @@ void exchange_prepared(struct exchange *x)
 	x->fe->preparing--;
 	if (!x->fe->o.log_requests)
 		drop_body(x);
-	note_unknown(x);
+	note_ignored(x);
 	if (x->left) {
 		exchange_wake(x);
 		return;

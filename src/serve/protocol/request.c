@@ -91,7 +91,7 @@ bool request_read(struct request **out, enum protocol protocol, const char *body
 	r->engine.logprobs = r->engine.prompt_logprobs = -1;
 	good = body_parse(&json, body, size, err);
 	if (good)
-		body_note_unknown(r, json);
+		body_note_ignored(r, json);
 	good = good && body_check_null_characters(protocol, json, err) && body_check_constraints(json, err) &&
 	       read_protocol(&in, json) && (protocol > PROTOCOL_MESSAGES || check_lengths(&in));
 	json_decref(json);
@@ -117,8 +117,6 @@ void request_destroy(struct request **r_)
 	stop_texts_destroy(&r->stop_texts);
 	for (size_t i = 0; i < r->stop_count; i++)
 		free(r->stops[i]);
-	for (size_t i = 0; i < r->unknown_count; i++)
-		free(r->unknown[i]);
 	free(r->prompts);
 	free(r->prompt_text);
 	text_release(&r->reply);

@@ -17,7 +17,7 @@ enum {
 	REQUEST_TOOLS_MOST = 512,
 	REQUEST_SCHEMA_BYTES_MOST = 1 << 20,
 	REQUEST_JSON_COST_MOST = 4 << 20, /* of json_cost: 256 MiB. A body of 32 MiB could take 4 GiB */
-	REQUEST_UNKNOWN_MOST = 8,	  /* names of unknown fields that are kept for the log */
+	REQUEST_IGNORED_MOST = 8,	  /* names of ignored fields that are kept for the log */
 };
 
 enum protocol {
@@ -68,9 +68,10 @@ struct request {
 	bool think_open; /* the prompt ends within a thought */
 
 	struct text reply; /* TOKENIZE and DETOKENIZE: the response without its last brace */
-	char *unknown[REQUEST_UNKNOWN_MOST];
-	size_t unknown_count;
-	json_t *body; /* RESPONSES: the request, of which the response repeats parts; else NULL */
+	const char *ignored[REQUEST_IGNORED_MOST]; /* static: fields of other servers that it has */
+	size_t ignored_count;
+	size_t unknown_count; /* fields that no server is known to have. Their names are the client's text */
+	json_t *body;	      /* RESPONSES: the request, of which the response repeats parts; else NULL */
 };
 
 /* The field of a protocol that holds the prompt. */

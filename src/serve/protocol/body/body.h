@@ -13,6 +13,7 @@ bool body_check_null_characters(enum protocol protocol, const json_t *body, stru
 /* False: the body has a field of another server that constrains the answer. An answer that ignores one looks
  * right and is not. */
 bool body_check_constraints(const json_t *body, struct api_error *err);
-/* Notes the fields that no endpoint reads in r->unknown. */
-void body_note_unknown(struct request *r, const json_t *body);
+/* Notes the fields that no endpoint reads: the names of other servers' fields, and the number of all others.
+ * A field that is null asks for nothing. */
+void body_note_ignored(struct request *r, const json_t *body);
 #endif
