@@ -369,6 +369,10 @@ static void test_request__formats_and_tools_become_grammars(void **state)
 	expect_grammar("{\"input\":\"a\",\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{}}],\"tool_choice\":"
 		       "{\"type\":\"function\",\"name\":\"f\"}}",
 		       PROTOCOL_RESPONSES, "\"mode\":\"named\",\"name\":\"f\"", true);
+	expect_grammar("{\"input\":\"a\",\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{},\"strict\":true}]}",
+		       PROTOCOL_RESPONSES, "{\"name\":\"f\",\"parameters\":{},\"strict\":true}", true);
+	expect_grammar("{" HI ",\"max_tokens\":5,\"tools\":[{\"name\":\"f\",\"input_schema\":{},\"strict\":true}]}",
+		       PROTOCOL_MESSAGES, "{\"name\":\"f\",\"parameters\":{},\"strict\":true}", true);
 	expect_grammar("{\"input\":\"a\",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"n\",\"schema\":{\"type\":"
 		       "\"object\"}}}}",
 		       PROTOCOL_RESPONSES, "\"schema\":{\"type\":\"object\"}", false);

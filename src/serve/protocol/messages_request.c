@@ -133,10 +133,11 @@ static json_t *convert_tools(const json_t *tools)
 	size_t i;
 
 	json_array_foreach(tools, i, tool)
-		json_array_append_new(out, json_pack("{ss s{sO* sO* sO*}}", "type", "function", "function",
-						     "name", json_object_get(tool, "name"), "description",
-						     json_object_get(tool, "description"), "parameters",
-						     json_object_get(tool, "input_schema")));
+		json_array_append_new(out, json_pack("{ss s{sO* sO* sO* sO*}}", "type", "function",
+						     "function", "name", json_object_get(tool, "name"),
+						     "description", json_object_get(tool, "description"),
+						     "parameters", json_object_get(tool, "input_schema"),
+						     "strict", json_object_get(tool, "strict")));
 	return out;
 }
 

@@ -114,9 +114,10 @@ static json_t *convert_tools(const json_t *tools)
 
 	json_array_foreach(tools, i, tool) json_array_append_new(
 		out,
-		json_pack("{sO* s{sO* sO* sO*}}", "type", json_object_get(tool, "type"), "function", "name",
-			  json_object_get(tool, "name"), "description", json_object_get(tool, "description"),
-			  "parameters", json_object_get(tool, "parameters")));
+		json_pack("{sO* s{sO* sO* sO* sO*}}", "type", json_object_get(tool, "type"), "function",
+			  "name", json_object_get(tool, "name"), "description",
+			  json_object_get(tool, "description"), "parameters",
+			  json_object_get(tool, "parameters"), "strict", json_object_get(tool, "strict")));
 	return out;
 }
 
