@@ -20,7 +20,8 @@ static int close_bed(void **state)
 	return 0;
 }
 
-#define HI "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
+#define USER "{\"role\":\"user\",\"content\":\"hi\"}"
+#define HI "\"messages\":[" USER "]"
 #define TOOL "{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{}}}"
 
 struct refused {
@@ -169,8 +170,32 @@ static const struct refused refused[] = {
 	 "messages[0].role"},
 	{PROTOCOL_MESSAGES, "{\"max_tokens\":5,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\","
 			    "\"tool_use_id\":\"1\",\"content\":5}]}]}",
-	 "messages[0].content[0]"},
-	{PROTOCOL_MESSAGES, "{" HI ",\"max_tokens\":5,\"system\":[{\"type\":\"image\"}]}", "system"},
+	 "messages[0].content[0].content"},
+	{PROTOCOL_MESSAGES, "{\"max_tokens\":5,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\","
+			    "\"tool_use_id\":\"1\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\"}]}]}]}",
+	 "messages[0].content[0].content[1].text"},
+	{PROTOCOL_MESSAGES, "{\"max_tokens\":5,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\","
+			    "\"tool_use_id\":5,\"content\":\"a\"}]}]}",
+	 "messages[0].content[0].tool_use_id"},
+	{PROTOCOL_MESSAGES, "{" HI ",\"max_tokens\":5,\"system\":[{\"type\":\"image\"}]}", "system[0]"},
+	{PROTOCOL_MESSAGES, "{" HI ",\"max_tokens\":5,\"system\":[{\"type\":\"text\",\"text\":5}]}", "system[0].text"},
+	{PROTOCOL_MESSAGES, "{\"max_tokens\":5,\"messages\":[" USER ",{\"role\":\"user\",\"content\":[{\"type\":\"text\","
+			    "\"text\":\"a\"},{\"type\":\"text\",\"text\":5}]}]}",
+	 "messages[1].content[1].text"},
+	{PROTOCOL_MESSAGES, "{\"max_tokens\":5,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\"}]}]}",
+	 "messages[0].content[0].text"},
+	{PROTOCOL_MESSAGES, "{\"max_tokens\":5,\"messages\":[" USER ",{\"role\":\"assistant\",\"content\":[{\"type\":"
+			    "\"thinking\",\"thinking\":{}},{\"type\":\"text\",\"text\":\"a\"}]}]}",
+	 "messages[1].content[0].thinking"},
+	{PROTOCOL_MESSAGES, "{\"max_tokens\":5,\"messages\":[" USER ",{\"role\":\"assistant\",\"content\":[{\"type\":"
+			    "\"tool_use\",\"id\":\"1\",\"input\":{}}]}]}",
+	 "messages[1].content[0].name"},
+	{PROTOCOL_MESSAGES, "{\"max_tokens\":5,\"messages\":[" USER ",{\"role\":\"assistant\",\"content\":[{\"type\":"
+			    "\"tool_use\",\"id\":\"1\",\"name\":\"f\",\"input\":\"{}\"}]}]}",
+	 "messages[1].content[0].input"},
+	{PROTOCOL_MESSAGES, "{\"max_tokens\":5,\"messages\":[" USER ",{\"role\":\"assistant\",\"content\":[{\"type\":"
+			    "\"tool_use\",\"id\":1,\"name\":\"f\"}]}]}",
+	 "messages[1].content[0].id"},
 	{PROTOCOL_MESSAGES, "{" HI ",\"max_tokens\":5,\"tool_choice\":{\"type\":\"some\"}}", "tool_choice"},
 	{PROTOCOL_MESSAGES, "{" HI ",\"max_tokens\":5,\"stop_sequences\":5}", "stop_sequences"},
 	{PROTOCOL_MESSAGES, "{\"max_tokens\":5,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\"}]}]}",

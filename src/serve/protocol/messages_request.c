@@ -17,13 +17,59 @@ static void append(struct converted *c, json_t *message, int64_t i)
 	origin_add(&c->origin, i);
 }
 
+enum { WHERE_SIZE = 96 }; /* "messages[1].content[2].content[3].text" and more */
+
+static bool wrong_member(const char *where, const char *member, const char *want, const json_t *value,
+			 struct api_error *err)
+{
+	char place[WHERE_SIZE];
+
+	snprintf(place, sizeof(place), "%s.%s", where, member);
+	return api_wrong(err, place, "%s must be %s, not %s", place, want, field_type_name(value));
+}
+
+/* Appends a text that a block must have. */
+static bool add_member(struct text *out, const json_t *block, const char *where, const char *member,
+		       struct api_error *err)
+{
+	const json_t *value = json_object_get(block, member);
+
+	if (!json_is_string(value))
+		return wrong_member(where, member, "a text", value, err);
+	text_add(out, json_string_value(value));
+	return true;
+}
+
+static bool check_id(const json_t *block, const char *where, const char *member, struct api_error *err)
+{
+	const json_t *id = field_value(block, member);
+
+	return !id || json_is_string(id) || wrong_member(where, member, "a text", id, err);
+}
+
+static bool add_text_blocks(struct text *out, const json_t *blocks, const char *where, struct api_error *err)
+{
+	const json_t *block;
+	char place[WHERE_SIZE];
+	size_t i;
+
+	json_array_foreach(blocks, i, block)
+	{
+		snprintf(place, sizeof(place), "%s[%zu]", where, i);
+		if (strcmp(json_member_text(block, "type"), "text") != 0)
+			return api_wrong(err, place, "%s is of type \"%.40s\"; this server takes text only",
+					 place, json_member_text(block, "type"));
+		if (!add_member(out, block, place, "text", err))
+			return false;
+	}
+	return true;
+}
+
 /* A text, or the texts of blocks of type text. NULL: the error is set. */
 static json_t *text_of(const json_t *content, const char *where, struct api_error *err)
 {
-	const json_t *block;
 	struct text all = {0};
-	json_t *out;
-	size_t i;
+	json_t *out = NULL;
 
 	if (!content || json_is_string(content))
 		return json_string(content ? json_string_value(content) : "");
@@ -32,27 +78,24 @@ static json_t *text_of(const json_t *content, const char *where, struct api_erro
 			  field_type_name(content));
 		return NULL;
 	}
-	json_array_foreach(content, i, block)
-	{
-		if (strcmp(json_member_text(block, "type"), "text") != 0) {
-			api_wrong(err, where, "%s[%zu] is of type \"%.40s\"; this server takes text only",
-				  where, i, json_member_text(block, "type"));
-			text_release(&all);
-			return NULL;
-		}
-		text_add(&all, json_member_text(block, "text"));
+	if (add_text_blocks(&all, content, where, err)) {
+		out = json_string(text_str(&all));
+		if (!out)
+			request_out_of_memory(err);
 	}
-	out = json_string(text_str(&all));
 	text_release(&all);
-	if (!out)
-		request_out_of_memory(err);
 	return out;
 }
 
 static bool add_result(struct converted *c, const json_t *block, const char *where, size_t i)
 {
-	json_t *text = text_of(json_object_get(block, "content"), where, c->err);
+	char place[WHERE_SIZE];
+	json_t *text;
 
+	snprintf(place, sizeof(place), "%s.content", where);
+	text = check_id(block, where, "tool_use_id", c->err)
+		       ? text_of(field_value(block, "content"), place, c->err)
+		       : NULL;
 	if (!text)
 		return false;
 	append(c,
@@ -68,28 +111,38 @@ struct blocks {
 	json_t *calls;
 };
 
+static bool add_call(struct blocks *b, const json_t *block, const char *where, struct api_error *err)
+{
+	const json_t *input = field_value(block, "input");
+
+	if (!check_id(block, where, "id", err))
+		return false;
+	if (!*json_member_text(block, "name"))
+		return wrong_member(where, "name", "a text that is not empty", json_object_get(block, "name"),
+				    err);
+	if (input && !json_is_object(input))
+		return wrong_member(where, "input", "an object", input, err);
+	json_array_append_new(b->calls, json_pack("{sO* ss s{sO* sO*}}", "id", json_object_get(block, "id"),
+						  "type", "function", "function", "name",
+						  json_object_get(block, "name"), "arguments", input));
+	return true;
+}
+
 static bool add_block(struct converted *c, struct blocks *b, const json_t *block, const char *where, size_t i)
 {
 	const char *type = json_member_text(block, "type");
 
-	if (!strcmp(type, "text")) {
-		text_add(&b->text, json_member_text(block, "text"));
-	} else if (!strcmp(type, "thinking")) {
-		text_add(&b->thought, json_member_text(block, "thinking"));
-	} else if (!strcmp(type, "redacted_thinking")) {
+	if (!strcmp(type, "text"))
+		return add_member(&b->text, block, where, "text", c->err);
+	if (!strcmp(type, "thinking"))
+		return add_member(&b->thought, block, where, "thinking", c->err);
+	if (!strcmp(type, "redacted_thinking"))
 		return true;
-	} else if (!strcmp(type, "tool_result")) {
+	if (!strcmp(type, "tool_result"))
 		return add_result(c, block, where, i);
-	} else if (!strcmp(type, "tool_use")) {
-		json_array_append_new(b->calls, json_pack("{sO* ss s{sO* sO*}}", "id",
-							  json_object_get(block, "id"), "type", "function",
-							  "function", "name", json_object_get(block, "name"),
-							  "arguments", json_object_get(block, "input")));
-	} else {
-		return api_wrong(c->err, where, "%s is of type \"%.40s\"; this server takes text only", where,
-				 type);
-	}
-	return true;
+	if (!strcmp(type, "tool_use"))
+		return add_call(b, block, where, c->err);
+	return api_wrong(c->err, where, "%s is of type \"%.40s\"; this server takes text only", where, type);
 }
 
 static bool add_message(struct converted *c, const json_t *message, size_t i)
@@ -132,12 +185,11 @@ static json_t *convert_tools(const json_t *tools)
 	const json_t *tool;
 	size_t i;
 
-	json_array_foreach(tools, i, tool)
-		json_array_append_new(out, json_pack("{ss s{sO* sO* sO* sO*}}", "type", "function",
-						     "function", "name", json_object_get(tool, "name"),
-						     "description", json_object_get(tool, "description"),
-						     "parameters", json_object_get(tool, "input_schema"),
-						     "strict", json_object_get(tool, "strict")));
+	json_array_foreach(tools, i, tool) json_array_append_new(
+		out, json_pack("{ss s{sO* sO* sO* sO*}}", "type", "function", "function", "name",
+			       json_object_get(tool, "name"), "description",
+			       json_object_get(tool, "description"), "parameters",
+			       json_object_get(tool, "input_schema"), "strict", field_value(tool, "strict")));
 	return out;
 }
 

@@ -117,7 +117,7 @@ static json_t *convert_tools(const json_t *tools)
 		json_pack("{sO* s{sO* sO* sO* sO*}}", "type", json_object_get(tool, "type"), "function",
 			  "name", json_object_get(tool, "name"), "description",
 			  json_object_get(tool, "description"), "parameters",
-			  json_object_get(tool, "parameters"), "strict", json_object_get(tool, "strict")));
+			  json_object_get(tool, "parameters"), "strict", field_value(tool, "strict")));
 	return out;
 }
 
