@@ -43,6 +43,12 @@ static const struct refused refused[] = {
 	{PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\"}]}]}",
 	 "messages[0].content[0]"},
 	{PROTOCOL_CHAT, "{\"messages\":[{},{},{},{},{},{},{},{},{}]}", "messages"},
+	{PROTOCOL_CHAT,
+	 "{\"messages\":[" USER ",{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\"}},{\"function\":{\"name\":"
+	 "\"f\",\"arguments\":\"{\"}}]}]}",
+	 "messages[1].tool_calls[1].function.arguments"},
+	{PROTOCOL_CHAT, "{\"messages\":[" USER ",{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{}}]}]}",
+	 "messages[1].tool_calls[0].function.name"},
 	{PROTOCOL_CHAT, "{" HI ",\"model\":5}", "model"},
 	{PROTOCOL_CHAT, "{" HI ",\"model\":\"base\\u0000\"}", "model"},
 	{PROTOCOL_CHAT, "{" HI ",\"stop\":[\"\\u0000\"]}", "stop"},
@@ -429,6 +435,11 @@ static void test_request__the_other_apis_give_the_same_prompt(void **state)
 	expect_same(PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"developer\",\"content\":\"S\"},{\"role\":\"user\",\"content\":[{"
 				   "\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}]}",
 		    "{\"messages\":[{\"role\":\"system\",\"content\":\"S\"},{\"role\":\"user\",\"content\":\"ab\"}]}");
+	expect_same(PROTOCOL_CHAT,
+		    "{\"messages\":[" USER ",{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"type\":\"function\",\"id\":"
+		    "\"1\",\"function\":{\"name\":\"f\",\"arguments\":\"\"}}]},{\"role\":\"tool\",\"content\":\"R\"}]}",
+		    "{\"messages\":[" USER ",{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"type\":\"function\",\"id\":"
+		    "\"1\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]},{\"role\":\"tool\",\"content\":\"R\"}]}");
 	expect_same(PROTOCOL_RESPONSES,
 		    "{\"instructions\":\"S\",\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"U\"}]},"
 		    "{\"type\":\"reasoning\"},{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"{\\\"a\\\": "

@@ -195,14 +195,16 @@ static void test_template__what_is_no_conversation_is_named(void **state)
 		{"{\"messages\":[{\"role\":\"user\",\"content\":5}]}", "messages[0].content is not a text"},
 		{"{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]}",
 		 "messages[0].content[0]"},
-		{"{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{}]}]}", "a call has no name"},
+		{"{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{}]}]}", "messages[0].tool_calls[0].name must be a text"},
 		{"{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":5}]}", "tool_calls is not an array"},
 		{"{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\",\"arguments\":3}]}]"
 		 "}",
-		 "arguments are not an object"},
-		{"{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\",\"arguments\":\"{"
-		 "x\"}]}]}",
-		 "arguments are not a JSON object: "},
+		 "messages[0].tool_calls[0].arguments must be an object"},
+		{"{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\"},{\"function\":{\"name\":\"f\",\"arguments\":\"{"
+		 "x\"}}]}]}",
+		 "messages[0].tool_calls[1].function.arguments is not the text of a JSON object: "},
+		{"{\"messages\":[{\"role\":\"assistant\",\"function_call\":{\"name\":\"f\",\"arguments\":\"7\"}}]}",
+		 "messages[0].function_call.arguments is not the text"},
 		{"{\"messages\":[{\"role\":\"user\",\"tool_calls\":[{\"name\":\"f\"}]}]}",
 		 "the role user cannot have calls"},
 		{"{\"messages\":[{\"role\":\"user\"}],\"tools\":5}", "tools is not an array"},
@@ -235,6 +237,26 @@ static void test_template__parts_and_tools_as_text_are_read(void **state)
 	assert_int_equal(c.messages[1].call_count, 1);
 	assert_int_equal(json_array_size(c.tools), 1);
 	chat_release(&c);
+}
+
+/* OpenAI's API and its clients write "" for a call of a function without parameters. */
+static void test_template__no_arguments_are_an_empty_object(void **state)
+{
+	static const char *const given[] = {"", ",\"arguments\":\"\"", ",\"arguments\":null", ",\"arguments\":{}"};
+	char text[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+		struct chat c;
+
+		snprintf(text, sizeof(text),
+			 "{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\"%s}}]}]}",
+			 given[i]);
+		c = chat_from(text);
+		assert_true(json_is_object(c.messages[0].calls[0].arguments));
+		assert_int_equal(json_object_size(c.messages[0].calls[0].arguments), 0);
+		chat_release(&c);
+	}
 }
 
 static void test_template__an_unknown_name_is_answered_with_the_nearest(void **state)
@@ -358,6 +380,7 @@ int main(void)
 		cmocka_unit_test(test_template__a_message_of_weight_zero_is_not_trained),
 		cmocka_unit_test(test_template__what_is_no_conversation_is_named),
 		cmocka_unit_test(test_template__parts_and_tools_as_text_are_read),
+		cmocka_unit_test(test_template__no_arguments_are_an_empty_object),
 		cmocka_unit_test(test_template__an_unknown_name_is_answered_with_the_nearest),
 		cmocka_unit_test(test_template__is_found_by_the_text_that_files_carry),
 		cmocka_unit_test(test_template__no_message_can_end_its_turn),

@@ -71,9 +71,11 @@ static enum status read_content(struct chat_message *m, json_t *message, size_t 
 	return st;
 }
 
+enum { PLACE_SIZE = 80 }; /* "messages[12].tool_calls[3].function.arguments" */
+
 /* Arguments given as text must be the text of a JSON object; otherwise the model would learn calls that no
  * parser can read. The text itself is rendered, so numbers may have any size. */
-static enum status check_arguments(const json_t *arguments, size_t i, struct error *err)
+static enum status check_arguments(const json_t *arguments, const char *place, struct error *err)
 {
 	struct json_wrong why;
 	const char *text;
@@ -83,32 +85,38 @@ static enum status check_arguments(const json_t *arguments, size_t i, struct err
 	if (json_is_object(arguments))
 		return STATUS_OK;
 	if (!json_is_string(arguments))
-		return error_set(err, STATUS_BAD_INPUT, "messages[%zu]: a call's arguments are not an object",
-				 i);
+		return error_set(err, STATUS_BAD_INPUT, "%s.arguments must be an object or the text of one",
+				 place);
 	text = json_string_value(arguments);
 	read = json_read(text, strlen(text), JSON_DECODE_INT_AS_REAL, &why);
 	good = json_is_object(read);
 	json_decref(read);
 	if (good)
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT, "messages[%zu]: a call's arguments are not a JSON object%s%s",
-			 i, read ? "" : ": ", read ? "" : why.text);
+	return error_set(err, STATUS_BAD_INPUT, "%s.arguments is not the text of a JSON object%s%s", place,
+			 read ? "" : ": ", read ? "" : why.text);
 }
 
-static enum status read_call(struct chat_call *call, json_t *entry, size_t i, struct error *err)
+/* No arguments, null and "" stand for no members: a call of a function without parameters. */
+static enum status read_call(struct chat_call *call, json_t *entry, const char *entry_place,
+			     struct error *err)
 {
-	json_t *function = json_object_get(entry, "function");
+	json_t *function = json_object_get(entry, "function"), *arguments;
+	char place[PLACE_SIZE + 10];
 
+	snprintf(place, sizeof(place), "%s%s", entry_place, json_is_object(function) ? ".function" : "");
 	if (!json_is_object(function))
 		function = entry;
 	call->name = json_string_value(json_object_get(function, "name"));
 	if (!call->name || !*call->name)
-		return error_set(err, STATUS_BAD_INPUT, "messages[%zu]: a call has no name", i);
-	if (!json_object_get(function, "arguments") &&
+		return error_set(err, STATUS_BAD_INPUT, "%s.name must be a text that is not empty", place);
+	arguments = json_object_get(function, "arguments");
+	if ((!arguments || json_is_null(arguments) ||
+	     (json_is_string(arguments) && !json_string_length(arguments))) &&
 	    json_object_set_new(function, "arguments", json_object()))
 		return error_set(err, STATUS_NO_RESOURCE, "a call's arguments");
 	call->arguments = json_object_get(function, "arguments");
-	return check_arguments(call->arguments, i, err);
+	return check_arguments(call->arguments, place, err);
 }
 
 static enum status read_calls(struct chat_message *m, json_t *message, size_t i, struct error *err)
@@ -117,6 +125,7 @@ static enum status read_calls(struct chat_message *m, json_t *message, size_t i,
 	json_t *single = json_object_get(message, "function_call");
 	size_t count = json_array_size(calls), k;
 	enum status st = STATUS_OK;
+	char place[PLACE_SIZE];
 
 	if (calls && !json_is_array(calls) && !json_is_null(calls))
 		return error_set(err, STATUS_BAD_INPUT, "messages[%zu].tool_calls is not an array", i);
@@ -131,9 +140,16 @@ static enum status read_calls(struct chat_message *m, json_t *message, size_t i,
 	if (!m->calls)
 		return error_set(err, STATUS_NO_RESOURCE, "%zu calls", count);
 	m->call_count = count;
-	if (!json_array_size(calls))
-		return read_call(&m->calls[0], single, i, err);
-	json_array_foreach(calls, k, entry) if (!st) st = read_call(&m->calls[k], entry, i, err);
+	if (!json_array_size(calls)) {
+		snprintf(place, sizeof(place), "messages[%zu].function_call", i);
+		return read_call(&m->calls[0], single, place, err);
+	}
+	json_array_foreach(calls, k, entry)
+	{
+		snprintf(place, sizeof(place), "messages[%zu].tool_calls[%zu]", i, k);
+		if (!st)
+			st = read_call(&m->calls[k], entry, place, err);
+	}
 	return st;
 }
 
