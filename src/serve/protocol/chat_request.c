@@ -6,15 +6,17 @@
 
 static bool check_part(struct request_reading *in, const json_t *part, size_t i, size_t k)
 {
-	char where[64];
+	char where[80];
 
 	snprintf(where, sizeof(where), "messages[%zu].content[%zu]", i, k);
 	if (strcmp(json_member_text(part, "type"), "text") != 0)
 		return api_wrong(in->err, where, "%s is of type \"%.40s\"; this server takes text only",
 				 where, json_member_text(part, "type"));
-	if (!json_is_string(json_object_get(part, "text")))
-		return api_wrong(in->err, where, "%s.text must be a text", where);
-	return true;
+	if (json_is_string(json_object_get(part, "text")))
+		return true;
+	snprintf(where, sizeof(where), "messages[%zu].content[%zu].text", i, k);
+	return api_wrong(in->err, where, "%s must be a text, not %s", where,
+			 field_type_name(json_object_get(part, "text")));
 }
 
 /* Types only: the roles, calls and texts are checked where the conversation is read. */
@@ -52,7 +54,8 @@ static bool check_messages(struct request_reading *in, const json_t *messages)
 static bool conversation_wrong(struct request_reading *in, const struct error *err)
 {
 	char param[96];
-	size_t size = strncmp(err->text, "messages[", 9) ? 0 : strcspn(err->text, " :");
+	bool placed = !strncmp(err->text, "messages[", 9) || !strncmp(err->text, "tools[", 6);
+	size_t size = placed ? strcspn(err->text, " :") : 0;
 
 	if (size >= sizeof(param))
 		size = 0;
@@ -137,7 +140,8 @@ bool request_chat(struct request_reading *in, json_t *body)
 	if (r->engine.max_tokens < 0)
 		r->engine.max_tokens = 0; /* as many as the context allows */
 	else if (!r->engine.max_tokens)
-		return api_wrong(in->err, "max_tokens", "max_tokens must be at least 1");
+		return api_wrong(in->err, request_length_field(body), "%s must be at least 1",
+				 request_length_field(body));
 	shown = json_is_string(choice) && !strcmp(json_string_value(choice), "none") ? NULL : tools;
 	return request_prompt(in, body, shown, generate);
 }

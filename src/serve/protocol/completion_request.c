@@ -12,27 +12,27 @@ static bool is_ids(const json_t *value)
 	return json_is_array(value) && json_is_integer(json_array_get(value, 0));
 }
 
-static bool add_prompt(struct request_reading *in, const json_t *value, bool special)
+/* `place`: "prompt", or "prompt[2]" if there are several. */
+static bool add_prompt(struct request_reading *in, const json_t *value, const char *place, bool special)
 {
 	struct request *r = in->r;
 	struct prompt_ids *ids = &r->prompts[r->prompt_count++];
 	struct error err = {0};
 
 	if (is_ids(value))
-		return request_ids(value, "prompt", prompter_size(in->rules->prompter),
-				   in->rules->prompt_most, ids, in->err);
+		return request_ids(value, place, prompter_size(in->rules->prompter), in->rules->prompt_most,
+				   ids, in->err);
 	if (json_is_array(value) && !json_array_size(value))
-		return api_wrong(in->err, "prompt",
-				 "prompt has an empty array in it, where a prompt belongs");
+		return api_wrong(in->err, place, "%s is an empty array, where a prompt belongs", place);
 	if (!json_is_string(value))
 		return api_wrong(
-			in->err, "prompt",
-			"prompt must be a text, an array of texts, an array of token ids or an array "
-			"of such arrays, with %s in it",
-			field_type_name(value));
+			in->err, place,
+			"%s is %s; a prompt must be a text, an array of texts, an array of token ids or an "
+			"array of such arrays",
+			place, field_type_name(value));
 	return !prompter_text(in->worker, json_string_value(value), json_string_length(value), special, ids,
 			      &err) ||
-	       api_from(in->err, "prompt", &err);
+	       api_from(in->err, place, &err);
 }
 
 static bool read_prompts(struct request_reading *in, const json_t *body)
@@ -41,6 +41,7 @@ static bool read_prompts(struct request_reading *in, const json_t *body)
 	const json_t *prompt = field_value(body, "prompt"), *one;
 	bool several = json_is_array(prompt) && !is_ids(prompt), special = true;
 	size_t count = several ? json_array_size(prompt) : 1, i;
+	char place[32];
 
 	if (!field_bool(body, "add_special_tokens", &special, in->err))
 		return false;
@@ -53,8 +54,13 @@ static bool read_prompts(struct request_reading *in, const json_t *body)
 	if (!r->prompts)
 		return request_out_of_memory(in->err);
 	if (!several)
-		return add_prompt(in, prompt, special);
-	json_array_foreach(prompt, i, one) if (!add_prompt(in, one, special)) return false;
+		return add_prompt(in, prompt, "prompt", special);
+	json_array_foreach(prompt, i, one)
+	{
+		snprintf(place, sizeof(place), "prompt[%zu]", i);
+		if (!add_prompt(in, one, place, special))
+			return false;
+	}
 	return true;
 }
 

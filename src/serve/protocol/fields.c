@@ -100,6 +100,34 @@ bool field_bool(const json_t *object, const char *name, bool *out, struct api_er
 	return fields_read(object, &f, 1, out, err);
 }
 
+bool field_text_in(const json_t *object, const char *place, const char *name, const char **out,
+		   struct api_error *err)
+{
+	const json_t *value = field_value(object, name);
+	char whole[96];
+
+	snprintf(whole, sizeof(whole), "%s.%s", place, name);
+	if (value && !json_is_string(value))
+		return wrong_type(whole, "a text", value, err);
+	if (value)
+		*out = json_string_value(value);
+	return true;
+}
+
+bool field_bool_in(const json_t *object, const char *place, const char *name, bool *out,
+		   struct api_error *err)
+{
+	const json_t *value = field_value(object, name);
+	char whole[96];
+
+	snprintf(whole, sizeof(whole), "%s.%s", place, name);
+	if (value && !json_is_boolean(value))
+		return wrong_type(whole, "true or false", value, err);
+	if (value)
+		*out = json_is_true(value);
+	return true;
+}
+
 bool field_array(const json_t *object, const char *name, const json_t **out, size_t most,
 		 struct api_error *err)
 {

@@ -24,6 +24,11 @@ const json_t *field_value(const json_t *object, const char *name);
 /* Each leaves *out as it is if the field is absent or null. Texts belong to the object. */
 bool field_text(const json_t *object, const char *name, const char **out, struct api_error *err);
 bool field_bool(const json_t *object, const char *name, bool *out, struct api_error *err);
+/* A member of an object that is itself at `place`: errors name "place.name". */
+bool field_text_in(const json_t *object, const char *place, const char *name, const char **out,
+		   struct api_error *err);
+bool field_bool_in(const json_t *object, const char *place, const char *name, bool *out,
+		   struct api_error *err);
 bool field_array(const json_t *object, const char *name, const json_t **out, size_t most,
 		 struct api_error *err);
 bool field_object(const json_t *object, const char *name, const json_t **out, struct api_error *err);

@@ -55,32 +55,68 @@ static bool read_format(struct request_reading *in, const json_t *body, json_t *
 		return api_wrong(in->err, "response_format.json_schema",
 				 "response_format.json_schema.schema must be an object, not %s",
 				 field_type_name(schema));
-	if (!field_bool(inner, "strict", &strict, in->err))
+	if (!field_bool_in(inner, "response_format.json_schema", "strict", &strict, in->err))
 		return false;
 	*source = json_pack("{ss sO sb}", "type", "json_schema", "schema", schema, "strict", strict);
 	return *source || request_out_of_memory(in->err);
 }
 
-/* The function of one tool; NULL with the error set. */
-static const json_t *function_of(struct request_reading *in, const json_t *tool, size_t i)
+/* The members of one tool's function, which is at `place`. */
+static bool check_function(struct request_reading *in, const json_t *function, const char *place)
 {
-	const json_t *function = json_object_get(tool, "function");
-	const json_t *parameters = json_object_get(function, "parameters");
-	const char *type = json_member_text(tool, "type"), *name = json_member_text(function, "name");
-	char where[32];
+	const json_t *parameters = field_value(function, "parameters");
+	const char *name = json_member_text(function, "name");
+	char where[64];
 
-	snprintf(where, sizeof(where), "tools[%zu]", i);
-	if (strcmp(type, "function") != 0)
-		api_wrong(in->err, where, "%s.type is \"%.40s\"; only function is supported", where, type);
-	else if (!json_is_object(function) || !*name || strlen(name) > 128)
-		api_wrong(in->err, where, "%s.function must be an object with a name of at most 128 bytes",
-			  where);
-	else if (parameters && !json_is_object(parameters) && !json_is_null(parameters))
-		api_wrong(in->err, where, "%s.function.parameters must be an object, not %s", where,
-			  field_type_name(parameters));
-	else
-		return function;
-	return NULL;
+	if (!json_is_object(function))
+		return api_wrong(in->err, place, "%s must be an object, not %s", place,
+				 field_type_name(function));
+	snprintf(where, sizeof(where), "%s.name", place);
+	if (!*name || strlen(name) > 128)
+		return api_wrong(in->err, where, "%s must be a text of 1 to 128 bytes", where);
+	snprintf(where, sizeof(where), "%s.parameters", place);
+	if (parameters && !json_is_object(parameters))
+		return api_wrong(in->err, where, "%s must be an object, not %s", where,
+				 field_type_name(parameters));
+	return true;
+}
+
+static bool check_tools(struct request_reading *in, const json_t *tools)
+{
+	const json_t *tool;
+	char place[48];
+	size_t i;
+
+	json_array_foreach(tools, i, tool)
+	{
+		const char *type = json_member_text(tool, "type");
+
+		snprintf(place, sizeof(place), "tools[%zu]", i);
+		if (!json_is_object(tool))
+			return api_wrong(in->err, place, "%s must be an object, not %s", place,
+					 field_type_name(tool));
+		snprintf(place, sizeof(place), "tools[%zu].type", i);
+		if (strcmp(type, "function") != 0)
+			return api_wrong(in->err, place, "%s is \"%.40s\"; only function is supported", place,
+					 type);
+		snprintf(place, sizeof(place), "tools[%zu].function", i);
+		if (!check_function(in, json_object_get(tool, "function"), place))
+			return false;
+	}
+	return true;
+}
+
+static bool has_tool(const json_t *tools, const char *name)
+{
+	const json_t *tool;
+	size_t i;
+
+	json_array_foreach(tools, i, tool)
+	{
+		if (!strcmp(json_member_text(json_object_get(tool, "function"), "name"), name))
+			return true;
+	}
+	return false;
 }
 
 struct choice_of_tool {
@@ -118,23 +154,10 @@ static bool read_tool_choice(struct request_reading *in, const json_t *body, con
 static bool tool_grammar(struct request_reading *in, const json_t *tools, const struct choice_of_tool *choice,
 			 const json_t *answer)
 {
-	const json_t *tool, *function;
 	struct grammar_tool_calls calls;
 	json_t *source;
-	bool found = !choice->name;
-	size_t i;
 
-	json_array_foreach(tools, i, tool)
-	{
-		const char *name;
-
-		function = function_of(in, tool, i);
-		if (!function)
-			return false;
-		name = json_member_text(function, "name");
-		found |= choice->name && !strcmp(choice->name, name);
-	}
-	if (!found)
+	if (choice->name && !has_tool(tools, choice->name))
 		return api_wrong(in->err, "tool_choice", "tool_choice names \"%.80s\", which is not in tools",
 				 choice->name);
 	calls = (struct grammar_tool_calls){.format = call_form_name(prompter_calls(in->rules->prompter)),
@@ -162,7 +185,7 @@ bool request_grammar(struct request_reading *in, const json_t *body, const json_
 	bool parallel = true, good;
 	json_t *answer = NULL;
 
-	if (!field_bool(body, "parallel_tool_calls", &parallel, in->err) ||
+	if (!field_bool(body, "parallel_tool_calls", &parallel, in->err) || !check_tools(in, tools) ||
 	    !read_tool_choice(in, body, tools, &choice))
 		return false;
 	in->r->one_call = !parallel;

@@ -40,13 +40,6 @@ static bool add_member(struct text *out, const json_t *block, const char *where,
 	return true;
 }
 
-static bool check_id(const json_t *block, const char *where, const char *member, struct api_error *err)
-{
-	const json_t *id = field_value(block, member);
-
-	return !id || json_is_string(id) || wrong_member(where, member, "a text", id, err);
-}
-
 static bool add_text_blocks(struct text *out, const json_t *blocks, const char *where, struct api_error *err)
 {
 	const json_t *block;
@@ -90,10 +83,11 @@ static json_t *text_of(const json_t *content, const char *where, struct api_erro
 static bool add_result(struct converted *c, const json_t *block, const char *where, size_t i)
 {
 	char place[WHERE_SIZE];
+	const char *id;
 	json_t *text;
 
 	snprintf(place, sizeof(place), "%s.content", where);
-	text = check_id(block, where, "tool_use_id", c->err)
+	text = field_text_in(block, where, "tool_use_id", &id, c->err)
 		       ? text_of(field_value(block, "content"), place, c->err)
 		       : NULL;
 	if (!text)
@@ -114,8 +108,9 @@ struct blocks {
 static bool add_call(struct blocks *b, const json_t *block, const char *where, struct api_error *err)
 {
 	const json_t *input = field_value(block, "input");
+	const char *id;
 
-	if (!check_id(block, where, "id", err))
+	if (!field_text_in(block, where, "id", &id, err))
 		return false;
 	if (!*json_member_text(block, "name"))
 		return wrong_member(where, "name", "a text that is not empty", json_object_get(block, "name"),
@@ -179,17 +174,23 @@ static bool add_message(struct converted *c, const json_t *message, size_t i)
 	return good;
 }
 
+static json_t *convert_tool(const json_t *tool)
+{
+	if (!json_is_object(tool))
+		return json_incref((json_t *)(uintptr_t)tool); /* refused where tools are read */
+	return json_pack("{ss s{sO* sO* sO* sO*}}", "type", "function", "function", "name",
+			 json_object_get(tool, "name"), "description", json_object_get(tool, "description"),
+			 "parameters", json_object_get(tool, "input_schema"), "strict",
+			 field_value(tool, "strict"));
+}
+
 static json_t *convert_tools(const json_t *tools)
 {
 	json_t *out = json_array();
 	const json_t *tool;
 	size_t i;
 
-	json_array_foreach(tools, i, tool) json_array_append_new(
-		out, json_pack("{ss s{sO* sO* sO* sO*}}", "type", "function", "function", "name",
-			       json_object_get(tool, "name"), "description",
-			       json_object_get(tool, "description"), "parameters",
-			       json_object_get(tool, "input_schema"), "strict", field_value(tool, "strict")));
+	json_array_foreach(tools, i, tool) json_array_append_new(out, convert_tool(tool));
 	return out;
 }
 
@@ -266,10 +267,13 @@ static json_t *convert(struct converted *c, const json_t *body)
 bool request_messages(struct request_reading *in, const json_t *body)
 {
 	static const struct renamed names[] = {{"stop", "stop_sequences"}, {NULL, NULL}};
-	struct converted c = {
-		.messages = json_array(),
-		.origin = {.names = names, .list = "messages", .positions = json_array(), .before = "system"},
-		.err = in->err};
+	struct converted c = {.messages = json_array(),
+			      .origin = {.names = names,
+					 .list = "messages",
+					 .positions = json_array(),
+					 .before = "system",
+					 .schema = "input_schema"},
+			      .err = in->err};
 	json_t *converted = convert(&c, body);
 	bool good = converted && request_chat(in, converted);
 

@@ -12,6 +12,7 @@ bool request_ids(const json_t *array, const char *name, int32_t size, size_t mos
 {
 	size_t count = json_array_size(array), i;
 	const json_t *id;
+	char place[64];
 
 	*out = (struct prompt_ids){0};
 	if (count > most)
@@ -24,7 +25,8 @@ bool request_ids(const json_t *array, const char *name, int32_t size, size_t mos
 		if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) >= size) {
 			free(out->ids);
 			*out = (struct prompt_ids){0};
-			return api_wrong(err, name, "%s[%zu] is not a token id from 0 to %d", name, i,
+			snprintf(place, sizeof(place), "%s[%zu]", name, i);
+			return api_wrong(err, place, "%s is not a token id from 0 to %d", place,
 					 (int)size - 1);
 		}
 		out->ids[i] = (int32_t)json_integer_value(id);

@@ -14,6 +14,8 @@ struct request_reading {
 
 /* The common fields: model, stream, n, sampling, lengths, stops, bias, logprobs of completions. */
 bool request_common(struct request_reading *in, const json_t *body);
+/* The field that limits the length of the answer. */
+const char *request_length_field(const json_t *body);
 /* response_format, tools and tool_choice, after the tools are known. */
 bool request_grammar(struct request_reading *in, const json_t *body, const json_t *tools);
 /* The grammar begins after the thought that comes first. */
@@ -37,11 +39,15 @@ struct renamed {
 struct origin {
 	const struct renamed *names;
 	const char *list;  /* the field whose entries became messages */
-	json_t *positions; /* for each message, the entry that it was; null: it was the field `before` */
+	json_t *positions; /* for each message, an array of the entries that it was; null: it was `before` */
 	const char *before;
+	const char *schema;	/* the member of a tool that became its function's "parameters" */
+	bool calls_are_entries; /* call k of a message was entry k of its entries */
 };
 /* Notes that entry i became the next message; -1: the field `before` did. */
 void origin_add(struct origin *o, int64_t i);
+/* Notes that entry i became a part of the last message. */
+void origin_join(struct origin *o, int64_t i);
 /* Renames the field of an error, at the beginning of its message too. */
 void origin_rename(const struct origin *o, struct api_error *err);
 /* Reads token ids below `size`. Owner of out->ids: caller. */

@@ -63,8 +63,8 @@ static json_t *convert_item(const json_t *item, size_t i, struct api_error *err)
 			 convert_parts(content, i, err));
 }
 
-/* Consecutive calls of an assistant are one message. */
-static void append(json_t *messages, json_t *message)
+/* Appends the message that item i became. Consecutive calls of an assistant are one message. */
+static void append(json_t *messages, struct origin *o, json_t *message, size_t i)
 {
 	json_t *last = json_array_get(messages, json_array_size(messages) - 1);
 	json_t *calls = json_object_get(last, "tool_calls"), *more = json_object_get(message, "tool_calls");
@@ -72,8 +72,10 @@ static void append(json_t *messages, json_t *message)
 	if (json_array_size(messages) && calls && more) {
 		json_array_extend(calls, more);
 		json_decref(message);
+		origin_join(o, (int64_t)i);
 	} else {
 		json_array_append_new(messages, message);
+		origin_add(o, (int64_t)i);
 	}
 }
 
@@ -99,11 +101,19 @@ static bool add_input(json_t *messages, struct origin *o, const json_t *input, s
 			json_decref(message);
 			return false;
 		}
-		append(messages, message);
-		if (json_array_size(o->positions) < json_array_size(messages))
-			origin_add(o, (int64_t)i);
+		append(messages, o, message, i);
 	}
 	return true;
+}
+
+static json_t *convert_tool(const json_t *tool)
+{
+	if (!json_is_object(tool))
+		return json_incref((json_t *)(uintptr_t)tool); /* refused where tools are read */
+	return json_pack("{sO* s{sO* sO* sO* sO*}}", "type", json_object_get(tool, "type"), "function",
+			 "name", json_object_get(tool, "name"), "description",
+			 json_object_get(tool, "description"), "parameters",
+			 json_object_get(tool, "parameters"), "strict", field_value(tool, "strict"));
 }
 
 static json_t *convert_tools(const json_t *tools)
@@ -112,12 +122,7 @@ static json_t *convert_tools(const json_t *tools)
 	const json_t *tool;
 	size_t i;
 
-	json_array_foreach(tools, i, tool) json_array_append_new(
-		out,
-		json_pack("{sO* s{sO* sO* sO* sO*}}", "type", json_object_get(tool, "type"), "function",
-			  "name", json_object_get(tool, "name"), "description",
-			  json_object_get(tool, "description"), "parameters",
-			  json_object_get(tool, "parameters"), "strict", field_value(tool, "strict")));
+	json_array_foreach(tools, i, tool) json_array_append_new(out, convert_tool(tool));
 	return out;
 }
 
@@ -200,8 +205,12 @@ bool request_responses(struct request_reading *in, const json_t *body)
 					       {"response_format.json_schema", "text.format"},
 					       {"response_format", "text.format"},
 					       {NULL, NULL}};
-	struct origin o = {
-		.names = names, .list = "input", .positions = json_array(), .before = "instructions"};
+	struct origin o = {.names = names,
+			   .list = "input",
+			   .positions = json_array(),
+			   .before = "instructions",
+			   .schema = "parameters",
+			   .calls_are_entries = true};
 	json_t *converted = convert(body, &o, in->err);
 	bool good = converted && request_chat(in, converted);
 

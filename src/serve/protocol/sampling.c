@@ -86,13 +86,14 @@ static bool read_model(struct request_reading *in, const json_t *body)
 	return true;
 }
 
-static bool add_stop(struct request_reading *in, const json_t *stop)
+/* `place`: "stop", or "stop[1]" in an array. */
+static bool add_stop(struct request_reading *in, const json_t *stop, const char *place)
 {
 	struct request *r = in->r;
 	size_t size = json_string_length(stop);
 
 	if (!json_is_string(stop))
-		return api_wrong(in->err, "stop", "stop must be a text or an array of texts, with %s in it",
+		return api_wrong(in->err, place, "%s is %s; stop must be a text or an array of texts", place,
 				 field_type_name(stop));
 	if (!size)
 		return true; /* clients send "" for none */
@@ -108,11 +109,17 @@ static bool read_stops(struct request_reading *in, const json_t *body)
 	const json_t *stops = field_value(body, "stop"), *stop;
 	struct request *r = in->r;
 	struct error err = {0};
+	char place[32];
 	size_t i;
 
-	if (stops && !json_is_array(stops) && !add_stop(in, stops))
+	if (stops && !json_is_array(stops) && !add_stop(in, stops, "stop"))
 		return false;
-	json_array_foreach(stops, i, stop) if (!add_stop(in, stop)) return false;
+	json_array_foreach(stops, i, stop)
+	{
+		snprintf(place, sizeof(place), "stop[%zu]", i);
+		if (!add_stop(in, stop, place))
+			return false;
+	}
 	return !r->stop_count ||
 	       !stop_texts_create(&r->stop_texts, (const char *const *)(const void *)r->stops, r->stop_count,
 				  &err) ||
@@ -193,8 +200,9 @@ static bool read_stream_options(struct request_reading *in, const json_t *body)
 
 	if (!field_object(body, "stream_options", &options, in->err))
 		return false;
-	return !options || (field_bool(options, "include_usage", &in->r->include_usage, in->err) &&
-			    field_bool(options, "continuous_usage_stats", &in->r->usage_always, in->err));
+	return field_bool_in(options, "stream_options", "include_usage", &in->r->include_usage, in->err) &&
+	       field_bool_in(options, "stream_options", "continuous_usage_stats", &in->r->usage_always,
+			     in->err);
 }
 
 static uint64_t new_seed(void)
@@ -225,6 +233,11 @@ static void take(struct request *r, const struct values *v)
 	r->engine.priority = (int32_t)v->priority;
 }
 
+const char *request_length_field(const json_t *body)
+{
+	return field_value(body, "max_completion_tokens") ? "max_completion_tokens" : "max_tokens";
+}
+
 bool request_common(struct request_reading *in, const json_t *body)
 {
 	struct values v = defaults(in->rules->prompter);
@@ -240,9 +253,9 @@ bool request_common(struct request_reading *in, const json_t *body)
 				 (long long)v.best_of, (long long)v.n);
 	take(in->r, &v);
 	if (in->r->engine.max_tokens > 0 && v.min_tokens > in->r->engine.max_tokens)
-		return api_wrong(in->err, "min_tokens",
-				 "min_tokens is %lld, more than the %lld of max_tokens",
-				 (long long)v.min_tokens, (long long)in->r->engine.max_tokens);
+		return api_wrong(in->err, "min_tokens", "min_tokens is %lld, more than the %lld of %s",
+				 (long long)v.min_tokens, (long long)in->r->engine.max_tokens,
+				 request_length_field(body));
 	if (!field_value(body, "seed"))
 		in->r->engine.sampling.seed = new_seed();
 	if (!field_text(body, "cache_salt", &salt, in->err) || !field_text(body, "user", &user, in->err))
