@@ -93,7 +93,7 @@ static const struct refused refused[] = {
 	 "response_format.json_schema.strict"},
 	{PROTOCOL_CHAT, "{" HI ",\"stream\":1}", "stream"},
 	{PROTOCOL_CHAT, "{" HI ",\"stream_options\":true}", "stream_options"},
-	{PROTOCOL_CHAT, "{" HI ",\"stream_options\":{\"include_usage\":1}}", "stream_options.include_usage"},
+	{PROTOCOL_CHAT, "{" HI ",\"stream\":true,\"stream_options\":{\"include_usage\":1}}", "stream_options.include_usage"},
 	{PROTOCOL_CHAT, "{" HI ",\"ignore_eos\":\"yes\"}", "ignore_eos"},
 	{PROTOCOL_CHAT, "{" HI ",\"skip_special_tokens\":0}", "skip_special_tokens"},
 	{PROTOCOL_CHAT, "{" HI ",\"stop\":5}", "stop"},
@@ -134,6 +134,44 @@ static const struct refused refused[] = {
 	{PROTOCOL_CHAT, "{" HI ",\"functions\":[]}", "functions"},
 	{PROTOCOL_CHAT, "{" HI ",\"function_call\":\"auto\"}", "function_call"},
 	{PROTOCOL_CHAT, "{" HI ",\"audio\":{}}", "audio"},
+	{PROTOCOL_CHAT, "{" HI ",\"modalities\":\"text\"}", "modalities"},
+	{PROTOCOL_CHAT, "{" HI ",\"modalities\":[]}", "modalities"},
+	{PROTOCOL_CHAT, "{" HI ",\"modalities\":[\"text\",\"audio\"]}", "modalities[1]"},
+	{PROTOCOL_CHAT, "{" HI ",\"stream_options\":{\"include_usage\":true}}", "stream_options"},
+	{PROTOCOL_COMPLETION, "{\"prompt\":\"a\",\"stream\":false,\"stream_options\":{}}", "stream_options"},
+	{PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"user\"}]}", "messages[0].content"},
+	{PROTOCOL_CHAT, "{\"messages\":[" USER ",{\"role\":\"user\",\"content\":null}]}", "messages[1].content"},
+	{PROTOCOL_RESPONSES, "{\"input\":[{\"role\":\"user\",\"content\":null}]}", "input[0].content"},
+	{PROTOCOL_MESSAGES, "{\"max_tokens\":5,\"messages\":[{\"role\":\"user\"}]}", "messages[0].content"},
+	{PROTOCOL_CHAT, "{\"messages\":[" USER ",{\"role\":\"tool\",\"content\":\"a\",\"tool_call_id\":5}]}",
+	 "messages[1].tool_call_id"},
+	{PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":\"a\",\"name\":{}}]}", "messages[0].name"},
+	{PROTOCOL_CHAT, "{\"messages\":[" USER ",{\"role\":\"assistant\",\"tool_calls\":[{\"id\":5,\"function\":{\"name\":\"f\"}}]}]}",
+	 "messages[1].tool_calls[0].id"},
+	{PROTOCOL_CHAT,
+	 "{\"messages\":[" USER ",{\"role\":\"assistant\",\"tool_calls\":[{\"type\":\"custom\",\"function\":{\"name\":\"f\"}}]}]}",
+	 "messages[1].tool_calls[0].type"},
+	{PROTOCOL_CHAT, "{\"messages\":[" USER ",{\"role\":\"assistant\",\"tool_calls\":[{\"type\":5,\"function\":{\"name\":\"f\"}}]}]}",
+	 "messages[1].tool_calls[0].type"},
+	{PROTOCOL_CHAT, "{\"messages\":[" USER ",{\"role\":\"assistant\",\"tool_calls\":[5]}]}", "messages[1].tool_calls[0]"},
+	{PROTOCOL_RESPONSES, "{\"input\":[" USER ",{\"type\":\"function_call\",\"name\":\"f\",\"call_id\":5}]}", "input[1].call_id"},
+	{PROTOCOL_RESPONSES, "{\"input\":[" USER ",{\"type\":\"function_call_output\",\"output\":\"a\",\"call_id\":5}]}",
+	 "input[1].call_id"},
+	{PROTOCOL_CHAT, "{" HI ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"strict\":\"yes\"}}]}",
+	 "tools[0].function.strict"},
+	{PROTOCOL_CHAT, "{" HI ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":5}}]}",
+	 "tools[0].function.description"},
+	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"strict\":\"yes\"}]}", "tools[0].strict"},
+	{PROTOCOL_MESSAGES, "{" HI ",\"max_tokens\":5,\"tools\":[{\"name\":\"f\",\"description\":5}]}", "tools[0].description"},
+	{PROTOCOL_CHAT, "{" HI ",\"tools\":[" TOOL "],\"tool_choice\":\"required\",\"response_format\":{\"type\":\"xml\"}}",
+	 "response_format.type"},
+	{PROTOCOL_CHAT, "{" HI ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":5,\"schema\":{}}}}",
+	 "response_format.json_schema.name"},
+	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":5,\"schema\":{}}}}", "text.format.name"},
+	{PROTOCOL_MESSAGES, "{" HI ",\"max_tokens\":5,\"tool_choice\":{\"type\":\"auto\",\"disable_parallel_tool_use\":1}}",
+	 "tool_choice.disable_parallel_tool_use"},
+	{PROTOCOL_MESSAGES, "{" HI ",\"max_tokens\":5,\"thinking\":{\"type\":5}}", "thinking.type"},
+	{PROTOCOL_MESSAGES, "{" HI ",\"max_tokens\":5,\"thinking\":{\"type\":\"off\"}}", "thinking.type"},
 	{PROTOCOL_COMPLETION, "{}", "prompt"},
 	{PROTOCOL_COMPLETION, "{\"prompt\":[]}", "prompt"},
 	{PROTOCOL_COMPLETION, "{\"prompt\":5}", "prompt"},
@@ -168,7 +206,7 @@ static const struct refused refused[] = {
 	 "input[1].name"},
 	{PROTOCOL_RESPONSES,
 	 "{\"input\":\"a\",\"text\":{\"format\":{\"type\":\"json_schema\",\"schema\":{},\"strict\":1}}}", "text.format.strict"},
-	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"stream_options\":{\"include_usage\":1}}", "stream_options.include_usage"},
+	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"stream\":true,\"stream_options\":{\"include_usage\":1}}", "stream_options.include_usage"},
 	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"conversation\":\"c\"}", "conversation"},
 	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"prompt\":{\"id\":\"p\"}}", "prompt"},
 	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"text\":\"b\"}", "text"},
@@ -353,6 +391,38 @@ static void test_request__only_known_names_of_ignored_fields_are_kept(void **sta
 	request_destroy(&r);
 }
 
+/* Clients send null for fields that are not set, and vLLM accepts these bodies too. */
+static void test_request__null_and_harmless_fields_are_accepted(void **state)
+{
+	static const struct {
+		enum protocol protocol;
+		const char *body;
+	} accepted[] = {
+		{PROTOCOL_CHAT, "{" HI ",\"stream_options\":null,\"modalities\":null,\"tools\":null,\"tool_choice\":null,\"response_format\":null}"},
+		{PROTOCOL_CHAT, "{" HI ",\"modalities\":[\"text\"],\"stream\":true,\"stream_options\":{\"include_usage\":null}}"},
+		{PROTOCOL_CHAT, "{" HI ",\"tool_choice\":\"auto\"}"},
+		{PROTOCOL_CHAT, "{" HI ",\"tool_choice\":\"none\"}"},
+		{PROTOCOL_CHAT, "{" HI ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"strict\":null,\"description\":null,"
+				"\"parameters\":null}}]}"},
+		{PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"system\",\"content\":null,\"name\":null}," USER ",{\"role\":\"assistant\",\"content\":"
+				"null,\"tool_calls\":[{\"id\":null,\"type\":null,\"function\":{\"name\":\"f\",\"arguments\":null}}]},{\"role\":"
+				"\"tool\",\"content\":null,\"tool_call_id\":null},{\"role\":\"assistant\",\"content\":\"a\",\"tool_calls\":null}]}"},
+		{PROTOCOL_CHAT, "{" HI ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":null,\"strict\":null,\"schema\":{}}}}"},
+		{PROTOCOL_MESSAGES, "{" HI ",\"max_tokens\":5,\"thinking\":{\"type\":\"adaptive\"},\"tool_choice\":{\"type\":\"auto\","
+				    "\"disable_parallel_tool_use\":null}}"},
+		{PROTOCOL_MESSAGES, "{" HI ",\"max_tokens\":5,\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":1024}}"},
+		{PROTOCOL_MESSAGES, "{" HI ",\"max_tokens\":5,\"thinking\":{}}"},
+		{PROTOCOL_RESPONSES, "{\"input\":[" USER ",{\"type\":\"function_call\",\"name\":\"f\",\"call_id\":null,\"arguments\":\"\"}]}"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++) {
+		struct request *r = serve_bed_good(&bed, accepted[i].protocol, accepted[i].body);
+
+		request_destroy(&r);
+	}
+}
+
 static void test_request__absent_fields_have_defaults(void **state)
 {
 	struct request *r = serve_bed_good(&bed, PROTOCOL_CHAT, "{" HI ",\"temperature\":null,\"stop\":null}"),
@@ -525,6 +595,7 @@ int main(void)
 		cmocka_unit_test(test_request__a_long_prompt_has_openais_code),
 		cmocka_unit_test(test_request__fields_reach_the_engine),
 		cmocka_unit_test(test_request__only_known_names_of_ignored_fields_are_kept),
+		cmocka_unit_test(test_request__null_and_harmless_fields_are_accepted),
 		cmocka_unit_test(test_request__absent_fields_have_defaults),
 		cmocka_unit_test(test_request__formats_and_tools_become_grammars),
 		cmocka_unit_test(test_request__the_other_apis_give_the_same_prompt),

@@ -19,12 +19,67 @@ static bool check_part(struct request_reading *in, const json_t *part, size_t i,
 			 field_type_name(json_object_get(part, "text")));
 }
 
-/* Types only: the roles, calls and texts are checked where the conversation is read. */
+static bool check_call(struct request_reading *in, const json_t *call, size_t i, size_t k)
+{
+	char where[80];
+	const char *text, *type = "function";
+
+	snprintf(where, sizeof(where), "messages[%zu].tool_calls[%zu]", i, k);
+	if (!json_is_object(call))
+		return api_wrong(in->err, where, "%s must be an object, not %s", where,
+				 field_type_name(call));
+	if (!field_text_in(call, where, "id", &text, in->err) ||
+	    !field_text_in(call, where, "type", &type, in->err))
+		return false;
+	if (!strcmp(type, "function"))
+		return true;
+	snprintf(where, sizeof(where), "messages[%zu].tool_calls[%zu].type", i, k);
+	return api_wrong(in->err, where, "%s is \"%.40s\"; only function is supported", where, type);
+}
+
+static bool check_content(struct request_reading *in, const json_t *message, size_t i)
+{
+	const json_t *content = field_value(message, "content"), *part;
+	bool needed = !strcmp(json_member_text(message, "role"), "user");
+	char where[64];
+	size_t k;
+
+	if (content ? !json_is_string(content) && !json_is_array(content) : needed) {
+		snprintf(where, sizeof(where), "messages[%zu].content", i);
+		return api_wrong(in->err, where, "%s must be a text or an array of parts, not %s", where,
+				 field_type_name(json_object_get(message, "content")));
+	}
+	json_array_foreach(content, k, part) if (!check_part(in, part, i, k)) return false;
+	return true;
+}
+
+static bool check_message(struct request_reading *in, const json_t *message, size_t i)
+{
+	const json_t *call;
+	const char *text;
+	char where[64];
+	size_t k;
+
+	snprintf(where, sizeof(where), "messages[%zu]", i);
+	if (!json_is_object(message))
+		return api_wrong(in->err, where, "%s must be an object, not %s", where,
+				 field_type_name(message));
+	if (!check_content(in, message, i) || !field_text_in(message, where, "name", &text, in->err) ||
+	    !field_text_in(message, where, "tool_call_id", &text, in->err))
+		return false;
+	json_array_foreach(json_object_get(message, "tool_calls"), k, call)
+	{
+		if (!check_call(in, call, i, k))
+			return false;
+	}
+	return true;
+}
+
+/* Types only: the roles, the functions of calls and the texts are checked where the conversation is read. */
 static bool check_messages(struct request_reading *in, const json_t *messages)
 {
-	const json_t *message, *part;
-	size_t i, k;
-	char where[64];
+	const json_t *message;
+	size_t i;
 
 	if (!json_array_size(messages))
 		return api_wrong(in->err, "messages", "messages must be an array with at least one message");
@@ -33,19 +88,8 @@ static bool check_messages(struct request_reading *in, const json_t *messages)
 				 json_array_size(messages), in->rules->messages_most);
 	json_array_foreach(messages, i, message)
 	{
-		const json_t *content = json_object_get(message, "content");
-
-		snprintf(where, sizeof(where), "messages[%zu]", i);
-		if (!json_is_object(message))
-			return api_wrong(in->err, where, "%s must be an object, not %s", where,
-					 field_type_name(message));
-		if (content && !json_is_string(content) && !json_is_null(content) &&
-		    !json_is_array(content)) {
-			snprintf(where, sizeof(where), "messages[%zu].content", i);
-			return api_wrong(in->err, where, "%s must be a text or an array of parts, not %s",
-					 where, field_type_name(content));
-		}
-		json_array_foreach(content, k, part) if (!check_part(in, part, i, k)) return false;
+		if (!check_message(in, message, i))
+			return false;
 	}
 	return true;
 }
@@ -121,6 +165,28 @@ static bool refuse_old(struct request_reading *in, const json_t *body)
 	return true;
 }
 
+/* The kinds of answer that the client wants. */
+static bool read_modalities(struct request_reading *in, const json_t *body)
+{
+	const json_t *kinds = NULL, *kind;
+	char where[48];
+	size_t i;
+
+	if (!field_array(body, "modalities", &kinds, 16, in->err))
+		return false;
+	if (kinds && !json_array_size(kinds))
+		return api_wrong(in->err, "modalities", "modalities is empty; this server writes text");
+	json_array_foreach(kinds, i, kind)
+	{
+		if (json_is_string(kind) && !strcmp(json_string_value(kind), "text"))
+			continue;
+		snprintf(where, sizeof(where), "modalities[%zu]", i);
+		return api_wrong(in->err, where, "%s must be \"text\": this server writes nothing else",
+				 where);
+	}
+	return true;
+}
+
 bool request_chat(struct request_reading *in, json_t *body)
 {
 	struct request *r = in->r;
@@ -128,7 +194,7 @@ bool request_chat(struct request_reading *in, json_t *body)
 	const json_t *choice = field_value(body, "tool_choice");
 	bool generate = true;
 
-	if (!request_common(in, body) || !refuse_old(in, body) ||
+	if (!request_common(in, body) || !refuse_old(in, body) || !read_modalities(in, body) ||
 	    !field_array(body, "tools", &tools, REQUEST_TOOLS_MOST, in->err) || !read_logprobs(in, body) ||
 	    !field_bool(body, "add_generation_prompt", &generate, in->err))
 		return false;

@@ -30,7 +30,7 @@ static bool read_format(struct request_reading *in, const json_t *body, json_t *
 {
 	const json_t *format = NULL, *inner, *schema;
 	bool strict = true;
-	const char *type;
+	const char *type, *name;
 
 	*source = NULL;
 	if (!field_object(body, "response_format", &format, in->err))
@@ -55,7 +55,8 @@ static bool read_format(struct request_reading *in, const json_t *body, json_t *
 		return api_wrong(in->err, "response_format.json_schema",
 				 "response_format.json_schema.schema must be an object, not %s",
 				 field_type_name(schema));
-	if (!field_bool_in(inner, "response_format.json_schema", "strict", &strict, in->err))
+	if (!field_text_in(inner, "response_format.json_schema", "name", &name, in->err) ||
+	    !field_bool_in(inner, "response_format.json_schema", "strict", &strict, in->err))
 		return false;
 	*source = json_pack("{ss sO sb}", "type", "json_schema", "schema", schema, "strict", strict);
 	return *source || request_out_of_memory(in->err);
@@ -65,7 +66,8 @@ static bool read_format(struct request_reading *in, const json_t *body, json_t *
 static bool check_function(struct request_reading *in, const json_t *function, const char *place)
 {
 	const json_t *parameters = field_value(function, "parameters");
-	const char *name = json_member_text(function, "name");
+	const char *name = json_member_text(function, "name"), *description;
+	bool strict;
 	char where[64];
 
 	if (!json_is_object(function))
@@ -78,7 +80,8 @@ static bool check_function(struct request_reading *in, const json_t *function, c
 	if (parameters && !json_is_object(parameters))
 		return api_wrong(in->err, where, "%s must be an object, not %s", where,
 				 field_type_name(parameters));
-	return true;
+	return field_text_in(function, place, "description", &description, in->err) &&
+	       field_bool_in(function, place, "strict", &strict, in->err);
 }
 
 static bool check_tools(struct request_reading *in, const json_t *tools)
@@ -198,8 +201,9 @@ bool request_grammar(struct request_reading *in, const json_t *body, const json_
 			"has (--chat-template qwen2.5)");
 	in->r->calls = true;
 	in->r->must_call = strcmp(choice.mode, "auto") != 0;
-	good = (in->r->must_call || read_format(in, body, &answer)) &&
-	       tool_grammar(in, tools, &choice, answer);
+	/* an answer that must call a tool has no text, but the format is checked all the same */
+	good = read_format(in, body, &answer) &&
+	       tool_grammar(in, tools, &choice, in->r->must_call ? NULL : answer);
 	json_decref(answer);
 	return good;
 }

@@ -197,6 +197,7 @@ static json_t *convert_tools(const json_t *tools)
 static bool convert_choice(json_t *out, const json_t *body, struct api_error *err)
 {
 	const json_t *choice = NULL;
+	bool one_call = false;
 	const char *type;
 
 	if (!field_object(body, "tool_choice", &choice, err))
@@ -214,7 +215,9 @@ static bool convert_choice(json_t *out, const json_t *body, struct api_error *er
 					      json_object_get(choice, "name")));
 	else
 		return api_wrong(err, "tool_choice", "tool_choice.type must be auto, any, tool or none");
-	if (json_is_true(json_object_get(choice, "disable_parallel_tool_use")))
+	if (!field_bool_in(choice, "tool_choice", "disable_parallel_tool_use", &one_call, err))
+		return false;
+	if (one_call)
 		json_object_set_new(out, "parallel_tool_calls", json_false());
 	return true;
 }
@@ -237,13 +240,31 @@ static bool convert_messages(struct converted *c, const json_t *body)
 	return true;
 }
 
+/* *thinks becomes false if the request disables thoughts. */
+static bool read_thinking(const json_t *body, bool *thinks, struct api_error *err)
+{
+	const json_t *thinking = NULL;
+	const char *type = "enabled";
+
+	if (!field_object(body, "thinking", &thinking, err) ||
+	    !field_text_in(thinking, "thinking", "type", &type, err))
+		return false;
+	if (strcmp(type, "enabled") && strcmp(type, "adaptive") && strcmp(type, "disabled"))
+		return api_wrong(err, "thinking.type",
+				 "thinking.type is \"%.40s\"; it must be enabled, adaptive or disabled",
+				 type);
+	*thinks = strcmp(type, "disabled") != 0;
+	return true;
+}
+
 static json_t *convert(struct converted *c, const json_t *body)
 {
 	json_t *out = json_copy((json_t *)(uintptr_t)body);
 	struct api_error *err = c->err;
-	const json_t *tools = NULL, *thinking = NULL, *stops = NULL;
+	const json_t *tools = NULL, *stops = NULL;
+	bool thinks = true;
 	bool good = field_array(body, "tools", &tools, REQUEST_TOOLS_MOST, err) &&
-		    field_object(body, "thinking", &thinking, err) &&
+		    read_thinking(body, &thinks, err) &&
 		    field_array(body, "stop_sequences", &stops, REQUEST_STOPS_MOST, err) &&
 		    convert_choice(out, body, err);
 
@@ -258,7 +279,7 @@ static json_t *convert(struct converted *c, const json_t *body)
 		json_object_set_new(out, "tools", convert_tools(tools));
 	if (stops)
 		json_object_set(out, "stop", (json_t *)(uintptr_t)stops);
-	if (!strcmp(json_member_text(thinking, "type"), "disabled"))
+	if (!thinks)
 		json_object_set_new(out, "chat_template_kwargs", json_pack("{sb}", "enable_thinking", 0));
 	json_object_set_new(out, "n", json_integer(1));
 	return out;

@@ -41,9 +41,12 @@ static json_t *convert_item(const json_t *item, size_t i, struct api_error *err)
 {
 	const char *type = json_member_text(item, "type");
 	const json_t *content = json_object_get(item, "content");
+	const char *id;
 	char where[48];
 
 	snprintf(where, sizeof(where), "input[%zu]", i);
+	if (!field_text_in(item, where, "call_id", &id, err))
+		return NULL;
 	if (!strcmp(type, "function_call"))
 		return convert_call(item);
 	if (!strcmp(type, "function_call_output"))
@@ -133,8 +136,9 @@ static void convert_format(json_t *out, const json_t *text)
 	if (!json_is_object(format))
 		return;
 	json_object_set_new(out, "response_format",
-			    json_pack("{sO* s{sO* sO*}}", "type", json_object_get(format, "type"),
-				      "json_schema", "schema", json_object_get(format, "schema"), "strict",
+			    json_pack("{sO* s{sO* sO* sO*}}", "type", json_object_get(format, "type"),
+				      "json_schema", "name", json_object_get(format, "name"), "schema",
+				      json_object_get(format, "schema"), "strict",
 				      json_object_get(format, "strict")));
 }
 

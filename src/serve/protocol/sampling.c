@@ -200,6 +200,8 @@ static bool read_stream_options(struct request_reading *in, const json_t *body)
 
 	if (!field_object(body, "stream_options", &options, in->err))
 		return false;
+	if (options && !in->r->stream)
+		return api_wrong(in->err, "stream_options", "stream_options needs stream to be true");
 	return field_bool_in(options, "stream_options", "include_usage", &in->r->include_usage, in->err) &&
 	       field_bool_in(options, "stream_options", "continuous_usage_stats", &in->r->usage_always,
 			     in->err);
