@@ -155,6 +155,12 @@ static const struct refused refused[] = {
 	 "messages[1].tool_calls[0].type"},
 	{PROTOCOL_CHAT, "{\"messages\":[" USER ",{\"role\":\"assistant\",\"tool_calls\":[5]}]}", "messages[1].tool_calls[0]"},
 	{PROTOCOL_RESPONSES, "{\"input\":[" USER ",{\"type\":\"function_call\",\"name\":\"f\",\"call_id\":5}]}", "input[1].call_id"},
+	{PROTOCOL_RESPONSES, "{\"input\":[" USER ",{\"type\":\"function_call_output\",\"output\":5}]}", "input[1].output"},
+	{PROTOCOL_RESPONSES, "{\"input\":[" USER ",{\"type\":\"function_call_output\",\"output\":[{\"type\":\"input_image\"}]}]}",
+	 "input[1].output[0]"},
+	{PROTOCOL_RESPONSES, "{\"input\":[" USER ",{\"type\":\"function_call_output\",\"output\":[{\"type\":\"input_text\",\"text\":5}]}]}",
+	 "input[1].output[0].text"},
+	{PROTOCOL_RESPONSES, "{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\"}]}]}", "input[0].content[0].text"},
 	{PROTOCOL_RESPONSES, "{\"input\":[" USER ",{\"type\":\"function_call_output\",\"output\":\"a\",\"call_id\":5}]}",
 	 "input[1].call_id"},
 	{PROTOCOL_CHAT, "{" HI ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"strict\":\"yes\"}}]}",
@@ -537,6 +543,12 @@ static void test_request__the_other_apis_give_the_same_prompt(void **state)
 		    "1}\"},{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":\"R\"}],\"tools\":[{\"type\":\"function\","
 		    "\"name\":\"f\",\"parameters\":{}}]}",
 		    conversation);
+	expect_same(PROTOCOL_RESPONSES,
+		    "{\"input\":[" USER ",{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"{}\"},{\"type\":"
+		    "\"function_call_output\",\"call_id\":\"1\",\"output\":[{\"type\":\"input_text\",\"text\":\"R\"},{\"type\":\"input_text\","
+		    "\"text\":\"S\"}]}]}",
+		    "{\"messages\":[" USER ",{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"type\":\"function\",\"id\":\"1\","
+		    "\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]},{\"role\":\"tool\",\"tool_call_id\":\"1\",\"content\":\"RS\"}]}");
 	expect_same(PROTOCOL_MESSAGES,
 		    "{\"max_tokens\":5,\"system\":[{\"type\":\"text\",\"text\":\"S\"}],\"messages\":[{\"role\":\"user\",\"content\":"
 		    "\"U\"},{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"1\",\"name\":\"f\",\"input\":{\"a\":1}}"

@@ -5,29 +5,54 @@
 
 #include "core/json/member.h"
 
-/* Parts of types input_text and output_text become text parts. */
-static json_t *convert_parts(const json_t *content, size_t i, struct api_error *err)
+static bool check_part(const json_t *part, const char *where, struct api_error *err)
+{
+	const char *type = json_member_text(part, "type");
+	const json_t *text = json_object_get(part, "text");
+	char place[104];
+
+	if (strcmp(type, "input_text") && strcmp(type, "output_text") && strcmp(type, "text"))
+		return api_wrong(err, where, "%s is of type \"%.40s\"; this server takes text only", where,
+				 type);
+	if (json_is_string(text))
+		return true;
+	snprintf(place, sizeof(place), "%s.text", where);
+	return api_wrong(err, place, "%s must be a text, not %s", place, field_type_name(text));
+}
+
+/* Converts the parts at `where`. Those before a wrong one are returned with the error set. */
+static json_t *convert_parts(const json_t *content, const char *where, struct api_error *err)
 {
 	json_t *parts = json_array();
 	const json_t *part;
+	char place[96];
 	size_t k;
-	char where[64];
 
 	json_array_foreach(content, k, part)
 	{
-		const char *type = json_member_text(part, "type");
-
-		snprintf(where, sizeof(where), "input[%zu].content[%zu]", i, k);
-		if (strcmp(type, "input_text") && strcmp(type, "output_text") && strcmp(type, "text")) {
-			api_wrong(err, where, "%s is of type \"%.40s\"; this server takes text only", where,
-				  type);
-			json_decref(parts);
-			return NULL;
-		}
+		snprintf(place, sizeof(place), "%s[%zu]", where, k);
+		if (!check_part(part, place, err))
+			break;
 		json_array_append_new(
-			parts, json_pack("{ss sO*}", "type", "text", "text", json_object_get(part, "text")));
+			parts, json_pack("{ss sO}", "type", "text", "text", json_object_get(part, "text")));
 	}
 	return parts;
+}
+
+/* The texts in a member of the item at `where`. A text and null stay as they are. NULL: no such member. */
+static json_t *convert_content(const json_t *item, const char *where, const char *member,
+			       struct api_error *err)
+{
+	json_t *content = json_object_get(item, member);
+	char place[72];
+
+	snprintf(place, sizeof(place), "%s.%s", where, member);
+	if (json_is_array(content))
+		return convert_parts(content, place, err);
+	if (content && !json_is_string(content) && !json_is_null(content))
+		api_wrong(err, place, "%s must be a text or an array of parts, not %s", place,
+			  field_type_name(content));
+	return json_incref(content);
 }
 
 static json_t *convert_call(const json_t *item)
@@ -40,7 +65,6 @@ static json_t *convert_call(const json_t *item)
 static json_t *convert_item(const json_t *item, size_t i, struct api_error *err)
 {
 	const char *type = json_member_text(item, "type");
-	const json_t *content = json_object_get(item, "content");
 	const char *id;
 	char where[48];
 
@@ -50,20 +74,16 @@ static json_t *convert_item(const json_t *item, size_t i, struct api_error *err)
 	if (!strcmp(type, "function_call"))
 		return convert_call(item);
 	if (!strcmp(type, "function_call_output"))
-		return json_pack("{ss sO* sO*}", "role", "tool", "tool_call_id",
+		return json_pack("{ss sO* so*}", "role", "tool", "tool_call_id",
 				 json_object_get(item, "call_id"), "content",
-				 json_object_get(item, "output"));
-	if ((*type && strcmp(type, "message") != 0) || !json_is_object(item)) {
-		api_wrong(err, where,
-			  "%s is of type \"%.40s\"; it must be a message, function_call or "
-			  "function_call_output",
-			  where, type);
-		return NULL;
-	}
-	if (!json_is_array(content))
-		return json_pack("{sO* sO*}", "role", json_object_get(item, "role"), "content", content);
-	return json_pack("{sO* so*}", "role", json_object_get(item, "role"), "content",
-			 convert_parts(content, i, err));
+				 convert_content(item, where, "output", err));
+	if ((!*type || !strcmp(type, "message")) && json_is_object(item))
+		return json_pack("{sO* so*}", "role", json_object_get(item, "role"), "content",
+				 convert_content(item, where, "content", err));
+	api_wrong(err, where,
+		  "%s is of type \"%.40s\"; it must be a message, function_call or function_call_output",
+		  where, type);
+	return NULL;
 }
 
 /* Appends the message that item i became. Consecutive calls of an assistant are one message. */
