@@ -240,6 +240,108 @@ static void test_answer__messages_and_responses_are_json(void **state)
 	}
 }
 
+/* The response of a body, or that of a stream's last event. Owner of the root: caller. */
+static const json_t *response_of(const struct answer *a, json_t **root)
+{
+	*root = a->request->stream ? events_of(a) : body_of(a);
+	return a->request->stream ? json_object_get(json_array_get(*root, json_array_size(*root) - 1), "response") : *root;
+}
+
+/* The tokens of the text, without those of the thought and of the call. */
+static void expect_tokens(const json_t *logprobs, const char *want)
+{
+	struct text tokens = {0};
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(logprobs, i, one)
+	{
+		text_add(&tokens, json_string_value(json_object_get(one, "token")));
+		assert_true(json_real_value(json_object_get(one, "logprob")) == -0.5);
+		assert_int_equal(json_array_size(json_object_get(one, "top_logprobs")), 1);
+	}
+	assert_string_equal(text_str(&tokens), want);
+	text_release(&tokens);
+}
+
+static void test_answer__responses_have_log_probabilities_of_their_text(void **state)
+{
+	char body[256];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const json_t *response, *item, *event;
+		json_t *root, *deltas = json_array();
+		struct answer *a;
+		size_t k;
+
+		snprintf(body, sizeof(body),
+			 "{\"input\":\"hi\",\"include\":[\"message.output_text.logprobs\"],\"top_logprobs\":1,\"stream\":%s,\"tools\":"
+			 "[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{}}]}",
+			 streamed[i]);
+		a = answer_for(PROTOCOL_RESPONSES, body);
+		send_text(&a->choices[0], "<think>\nHm\n</think>\n\n");
+		send_text(&a->choices[0], "Let me see.");
+		send_text(&a->choices[0], "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>");
+		end_with(&a->choices[0], ENGINE_END_STOP);
+		response = response_of(a, &root);
+		item = json_array_get(json_object_get(response, "output"), 1);
+		assert_string_equal(json_string_value(json_object_get(item, "type")), "message");
+		item = json_array_get(json_object_get(item, "content"), 0);
+		expect_tokens(json_object_get(item, "logprobs"), json_string_value(json_object_get(item, "text")));
+		assert_int_equal(json_integer_value(json_object_get(response, "top_logprobs")), 1);
+		if (i) {
+			json_array_foreach(root, k, event)
+			{
+				const char *type = json_string_value(json_object_get(event, "type"));
+
+				if (!strcmp(type, "response.output_text.delta"))
+					json_array_extend(deltas, json_object_get(event, "logprobs"));
+				if (!strcmp(type, "response.output_text.done"))
+					expect_tokens(json_object_get(event, "logprobs"), "Let me see.");
+			}
+			expect_tokens(deltas, "Let me see.");
+		}
+		json_decref(deltas);
+		json_decref(root);
+		answer_destroy(&a);
+	}
+}
+
+static const char *status_of(const json_t *response, size_t item)
+{
+	return json_string_value(json_object_get(json_array_get(json_object_get(response, "output"), item), "status"));
+}
+
+static void test_answer__the_last_item_of_a_cut_response_is_incomplete(void **state)
+{
+	char body[128];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const json_t *response, *event;
+		json_t *root;
+		struct answer *a;
+
+		snprintf(body, sizeof(body), "{\"input\":\"hi\",\"temperature\":null,\"top_p\":0.25,\"stream\":%s}", streamed[i]);
+		a = answer_for(PROTOCOL_RESPONSES, body);
+		send_text(&a->choices[0], "<think>\nHm\n</think>\n\nYes, it");
+		end_with(&a->choices[0], ENGINE_END_LENGTH);
+		response = response_of(a, &root);
+		assert_string_equal(json_string_value(json_object_get(response, "status")), "incomplete");
+		assert_string_equal(status_of(response, 0), "completed");
+		assert_string_equal(status_of(response, 1), "incomplete");
+		assert_true(json_number_value(json_object_get(response, "temperature")) == 1);
+		assert_true(json_number_value(json_object_get(response, "top_p")) == 0.25);
+		if (i) {
+			event = json_array_get(root, json_array_size(root) - 2);
+			assert_string_equal(json_string_value(json_object_get(json_object_get(event, "item"), "status")), "incomplete");
+		}
+		json_decref(root);
+		answer_destroy(&a);
+	}
+}
+
 /* The field of a 400 that the engine's refusal, in its own words, becomes. */
 static void refused_for(enum protocol protocol, const char *body, const char *words, const char *field)
 {
@@ -355,6 +457,8 @@ int main(void)
 		cmocka_unit_test(test_answer__completions_of_several_prompts),
 		cmocka_unit_test(test_answer__each_chunk_tells_the_usage_if_asked),
 		cmocka_unit_test(test_answer__messages_and_responses_are_json),
+		cmocka_unit_test(test_answer__responses_have_log_probabilities_of_their_text),
+		cmocka_unit_test(test_answer__the_last_item_of_a_cut_response_is_incomplete),
 		cmocka_unit_test(test_answer__a_refusal_of_the_engine_names_the_field),
 		cmocka_unit_test(test_answer__errors_before_and_within_a_stream),
 		cmocka_unit_test(test_answer__a_stop_string_cancels_and_waits),

@@ -218,6 +218,13 @@ static const struct refused refused[] = {
 	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"text\":\"b\"}", "text"},
 	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"max_output_tokens\":-1}", "max_output_tokens"},
 	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"max_output_tokens\":0}", "max_output_tokens"},
+	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"text\":{\"format\":\"x\"}}", "text.format"},
+	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"include\":\"message.output_text.logprobs\"}", "include"},
+	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"include\":[\"reasoning.encrypted_content\",5]}", "include[1]"},
+	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"top_logprobs\":\"2\"}", "top_logprobs"},
+	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"top_logprobs\":21}", "top_logprobs"},
+	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"metadata\":\"x\"}", "metadata"},
+	{PROTOCOL_CHAT, "{" HI ",\"metadata\":[]}", "metadata"},
 	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"text\":{\"format\":{\"type\":\"xml\"}}}", "text.format.type"},
 	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"text\":{\"format\":{\"type\":\"json_schema\"}}}", "text.format"},
 	/* the instructions became message 0, and the thought none */
@@ -557,6 +564,23 @@ static void test_request__the_other_apis_give_the_same_prompt(void **state)
 		    conversation);
 }
 
+static void expect_logprobs(const char *body, int32_t wanted)
+{
+	struct request *r = serve_bed_good(&bed, PROTOCOL_RESPONSES, body);
+
+	assert_int_equal(r->engine.logprobs, wanted);
+	request_destroy(&r);
+}
+
+static void test_request__responses_include_log_probabilities(void **state)
+{
+	(void)state;
+	expect_logprobs("{\"input\":\"a\",\"include\":[\"message.output_text.logprobs\"],\"top_logprobs\":3}", 3);
+	expect_logprobs("{\"input\":\"a\",\"include\":[\"reasoning.encrypted_content\",\"message.output_text.logprobs\"]}", 0);
+	expect_logprobs("{\"input\":\"a\",\"include\":[\"reasoning.encrypted_content\"],\"top_logprobs\":3}", -1);
+	expect_logprobs("{\"input\":\"a\",\"include\":null,\"top_logprobs\":null,\"metadata\":null,\"text\":{\"format\":null}}", -1);
+}
+
 static void test_request__a_users_text_cannot_forge_a_turn(void **state)
 {
 	struct request *r = serve_bed_good(
@@ -611,6 +635,7 @@ int main(void)
 		cmocka_unit_test(test_request__absent_fields_have_defaults),
 		cmocka_unit_test(test_request__formats_and_tools_become_grammars),
 		cmocka_unit_test(test_request__the_other_apis_give_the_same_prompt),
+		cmocka_unit_test(test_request__responses_include_log_probabilities),
 		cmocka_unit_test(test_request__a_users_text_cannot_forge_a_turn),
 		cmocka_unit_test(test_request__a_null_character_belongs_to_a_prompt),
 	};

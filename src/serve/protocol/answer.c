@@ -39,6 +39,30 @@ static void keep_part(struct choice *c, enum part_kind kind, const char *text, s
 	c->calls[c->call_count++] = (struct answer_call){.name = strndup(text, size)};
 }
 
+/* In /v1/responses, log probabilities belong to the text. Those of thoughts and calls have no place. */
+static void place_logprobs(struct choice *c, enum part_kind kind)
+{
+	const struct text *entries = &c->logprobs.entries;
+
+	if (kind != PART_TEXT) {
+		answer_clear_logprobs(&c->logprobs);
+	} else if (c->logprobs.count) {
+		text_add(&c->text_logprobs, c->text_logprobs.size ? "," : "");
+		text_add_bytes(&c->text_logprobs, text_str(entries), entries->size);
+	}
+}
+
+static void stream_part(struct choice *c, enum part_kind kind, const char *text, size_t size)
+{
+	struct answer *a = c->answer;
+
+	if (!a->request->stream || a->failed)
+		return;
+	begin_stream(a);
+	c->begun = true;
+	a->form->part(c, kind, text, size);
+}
+
 static void on_part(void *arg, enum part_kind kind, const char *text, size_t size)
 {
 	struct choice *c = arg;
@@ -46,11 +70,11 @@ static void on_part(void *arg, enum part_kind kind, const char *text, size_t siz
 
 	if (a->keep || kind == PART_CALL)
 		keep_part(c, kind, text, size);
-	if (!a->request->stream || a->failed)
-		return;
-	begin_stream(a);
-	c->begun = true;
-	a->form->part(c, kind, text, size);
+	if (a->request->protocol == PROTOCOL_RESPONSES)
+		place_logprobs(c, kind);
+	stream_part(c, kind, text, size);
+	if (a->request->protocol == PROTOCOL_RESPONSES)
+		answer_clear_logprobs(&c->logprobs);
 }
 
 static enum status begin_choice(struct answer *a, size_t index, struct error *err)
@@ -84,6 +108,7 @@ static void release_choice(struct choice *c)
 	text_release(&c->logprobs.values);
 	text_release(&c->logprobs.tops);
 	text_release(&c->logprobs.offsets);
+	text_release(&c->text_logprobs);
 }
 
 /* Begins all choices, on failure too, so that each can be released. */
@@ -269,6 +294,8 @@ static bool on_token(struct choice *c, const struct engine_event *e, uint64_t no
 	c->thought_tokens += stream_thinks(&c->stream);
 	note_logprob(c, e);
 	more = stream_token(&c->stream, e->token);
+	if (a->request->protocol == PROTOCOL_RESPONSES && stream_in_thought(&c->stream))
+		answer_clear_logprobs(&c->logprobs);
 	if (!more) {
 		c->stop = c->stream.stop;
 		finish_choice(c, "stop");

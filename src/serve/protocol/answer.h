@@ -34,6 +34,7 @@ struct choice {
 	struct answer_call *calls;
 	size_t call_count;
 	struct answer_logprobs logprobs;
+	struct text text_logprobs; /* RESPONSES: entries of the text so far */
 	bool first_noted;
 	size_t offset;	    /* characters of the text so far, for text_offset */
 	bool begun;	    /* something was streamed */

@@ -22,18 +22,24 @@ static void item_id(char out[64], const struct answer *a, enum part_kind kind, u
 		 (unsigned long long)index);
 }
 
-static void add_text_part(struct text *out, const struct text *text)
+static void add_text_part(struct text *out, const struct choice *c)
 {
-	text_add(out, "{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[],\"text\":");
-	json_out_bytes(out, text_str(text), text->size);
+	text_addf(out, "{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[%s],\"text\":",
+		  text_str(&c->text_logprobs));
+	json_out_bytes(out, text_str(&c->text), c->text.size);
 	text_add(out, "}");
 }
 
-/* One item; `done`: with its contents. */
-static void add_item(struct text *out, const struct choice *c, enum part_kind kind, uint64_t index,
-		     size_t call, bool done)
+static bool was_cut(const struct choice *c)
 {
-	const char *status = done ? "completed" : "in_progress";
+	return c->reason && !strcmp(c->reason, "length");
+}
+
+/* One item. Unless it is in progress, it has its contents. */
+static void add_item(struct text *out, const struct choice *c, enum part_kind kind, uint64_t index,
+		     size_t call, const char *status)
+{
+	const bool done = strcmp(status, "in_progress") != 0;
 	char id[64], call_id[64];
 
 	item_id(id, c->answer, kind, index);
@@ -62,44 +68,59 @@ static void add_item(struct text *out, const struct choice *c, enum part_kind ki
 			"{\"type\":\"message\",\"id\":\"%s\",\"role\":\"assistant\",\"status\":\"%s\",\"content\":[",
 			id, status);
 		if (done)
-			add_text_part(out, &c->text);
+			add_text_part(out, c);
 		text_add(out, "]");
 	}
 	text_add(out, "}");
 }
 
+/* The limit of tokens cut the last item; those before it came to their end. */
+static const char *item_status(const struct choice *c, bool last)
+{
+	return last && was_cut(c) ? "incomplete" : "completed";
+}
+
 static void add_output(struct text *out, const struct choice *c)
 {
+	bool text = c->text.size || (!c->call_count && !c->thought.size);
 	uint64_t index = 0;
 
 	if (c->thought.size)
-		add_item(out, c, PART_THOUGHT, index++, 0, true);
-	if (c->text.size || (!c->call_count && !c->thought.size)) {
+		add_item(out, c, PART_THOUGHT, index++, 0, item_status(c, !text && !c->call_count));
+	if (text) {
 		text_add(out, index ? "," : "");
-		add_item(out, c, PART_TEXT, index++, 0, true);
+		add_item(out, c, PART_TEXT, index++, 0, item_status(c, !c->call_count));
 	}
 	for (size_t i = 0; i < c->call_count; i++) {
 		text_add(out, index ? "," : "");
-		add_item(out, c, PART_CALL, index++, i, true);
+		add_item(out, c, PART_CALL, index++, i, item_status(c, i + 1 == c->call_count));
 	}
 }
 
-/* A member of the request, or what stands for it. */
+/* A member of the request, or another value if it is absent or null. */
 static void repeat(struct text *out, const struct answer *a, const char *name, const char *other)
 {
 	const json_t *value = json_object_get(a->request->body, name);
 
 	text_addf(out, ",\"%s\":", name);
-	if (value)
+	if (value && !json_is_null(value))
 		json_out_value(out, value);
 	else
 		text_add(out, other);
 }
 
+static void repeat_number(struct text *out, const struct answer *a, const char *name, float used)
+{
+	char number[32];
+
+	snprintf(number, sizeof(number), "%.7g", (double)used);
+	repeat(out, a, name, number);
+}
+
 static void add_response(struct text *out, const struct answer *a, const char *status)
 {
 	const struct choice *c = &a->choices[0];
-	bool cut = c->reason && !strcmp(c->reason, "length"), done = strcmp(status, "in_progress") != 0;
+	bool cut = was_cut(c), done = strcmp(status, "in_progress") != 0;
 	struct answer_usage u = answer_usage(a);
 
 	text_addf(
@@ -117,8 +138,9 @@ static void add_response(struct text *out, const struct answer *a, const char *s
 	repeat(out, a, "max_output_tokens", "null");
 	repeat(out, a, "metadata", "{}");
 	repeat(out, a, "parallel_tool_calls", "true");
-	repeat(out, a, "temperature", "null");
-	repeat(out, a, "top_p", "null");
+	repeat_number(out, a, "temperature", a->request->engine.sampling.temperature);
+	repeat(out, a, "top_logprobs", "0");
+	repeat_number(out, a, "top_p", a->request->engine.sampling.top_p);
 	repeat(out, a, "text", "{\"format\":{\"type\":\"text\"}}");
 	repeat(out, a, "tools", "[]");
 	repeat(out, a, "tool_choice", "\"auto\"");
@@ -167,7 +189,7 @@ static void open_item(struct choice *c, enum part_kind kind)
 	c->block_call = c->call_count - 1;
 	event(a, "response.output_item.added");
 	text_addf(&a->out, ",\"output_index\":%llu,\"item\":", (unsigned long long)c->block - 1);
-	add_item(&a->out, c, kind, c->block - 1, c->block_call, false);
+	add_item(&a->out, c, kind, c->block - 1, c->block_call, "in_progress");
 	end_event(a);
 	if (kind != PART_TEXT)
 		return;
@@ -187,7 +209,7 @@ static void done_text(struct choice *c, const char *name, const char *member, co
 		  member);
 	json_out_bytes(&c->answer->out, text_str(text), text->size);
 	if (c->block_kind == PART_TEXT)
-		text_add(&c->answer->out, ",\"logprobs\":[]");
+		text_addf(&c->answer->out, ",\"logprobs\":[%s]", text_str(&c->text_logprobs));
 	end_event(c->answer);
 }
 
@@ -207,12 +229,12 @@ static void close_item(struct choice *c)
 		event(a, "response.content_part.done");
 		add_place(c);
 		text_add(&a->out, ",\"content_index\":0,\"part\":");
-		add_text_part(&a->out, &c->text);
+		add_text_part(&a->out, c);
 		end_event(a);
 	}
 	event(a, "response.output_item.done");
 	text_addf(&a->out, ",\"output_index\":%llu,\"item\":", (unsigned long long)c->block - 1);
-	add_item(&a->out, c, c->block_kind, c->block - 1, c->block_call, true);
+	add_item(&a->out, c, c->block_kind, c->block - 1, c->block_call, item_status(c, true));
 	end_event(a);
 	c->block = 0;
 }
@@ -234,7 +256,9 @@ static void part(struct choice *c, enum part_kind kind, const char *text, size_t
 	add_place(c);
 	text_addf(&a->out, "%s,\"delta\":\"", kind == PART_ARGUMENTS ? "" : ",\"content_index\":0");
 	json_out_escaped(&a->out, text, size);
-	text_add(&a->out, kind == PART_TEXT ? "\",\"logprobs\":[]" : "\"");
+	text_add(&a->out, "\"");
+	if (kind == PART_TEXT)
+		text_addf(&a->out, ",\"logprobs\":[%s]", text_str(&c->logprobs.entries));
 	end_event(a);
 }
 
@@ -245,9 +269,8 @@ static void choice_end(struct choice *c)
 
 static void end(struct answer *a)
 {
-	bool cut = !strcmp(a->choices[0].reason, "length");
-
-	response_event(a, cut ? "response.incomplete" : "response.completed", "completed");
+	response_event(a, was_cut(&a->choices[0]) ? "response.incomplete" : "response.completed",
+		       "completed");
 }
 
 static void error(struct answer *a, const struct api_error *e)

@@ -149,17 +149,43 @@ static json_t *convert_tools(const json_t *tools)
 	return out;
 }
 
-static void convert_format(json_t *out, const json_t *text)
+static bool convert_format(json_t *out, const json_t *text, struct api_error *err)
 {
-	const json_t *format = json_object_get(text, "format");
+	const json_t *format = field_value(text, "format");
 
+	if (!format)
+		return true;
 	if (!json_is_object(format))
-		return;
+		return api_wrong(err, "text.format", "text.format must be an object, not %s",
+				 field_type_name(format));
 	json_object_set_new(out, "response_format",
 			    json_pack("{sO* s{sO* sO* sO*}}", "type", json_object_get(format, "type"),
 				      "json_schema", "name", json_object_get(format, "name"), "schema",
 				      json_object_get(format, "schema"), "strict",
 				      json_object_get(format, "strict")));
+	return true;
+}
+
+/* *logprobs: the response includes log probabilities. The other values ask for contents of items that this
+ * server does not write. */
+static bool read_include(const json_t *body, bool *logprobs, struct api_error *err)
+{
+	const json_t *include = NULL, *one;
+	char where[48];
+	size_t i;
+
+	*logprobs = false;
+	if (!field_array(body, "include", &include, 64, err))
+		return false;
+	json_array_foreach(include, i, one)
+	{
+		snprintf(where, sizeof(where), "include[%zu]", i);
+		if (!json_is_string(one))
+			return api_wrong(err, where, "%s must be a text, not %s", where,
+					 field_type_name(one));
+		*logprobs |= !strcmp(json_string_value(one), "message.output_text.logprobs");
+	}
+	return true;
 }
 
 static void convert_choice(json_t *out)
@@ -190,32 +216,40 @@ static bool refuse_stored(const json_t *body, struct api_error *err)
 	return true;
 }
 
-static json_t *convert(const json_t *body, struct origin *o, struct api_error *err)
+/* The instructions and the input become the messages of `out`. */
+static bool convert_messages(json_t *out, const json_t *body, struct origin *o, struct api_error *err)
 {
-	json_t *out = json_copy((json_t *)(uintptr_t)body), *messages = json_array();
-	const json_t *most = field_value(body, "max_output_tokens"), *tools = NULL, *text = NULL;
+	json_t *messages = json_array();
 	const char *instructions = NULL;
-	bool good = field_text(body, "instructions", &instructions, err) &&
-		    field_array(body, "tools", &tools, REQUEST_TOOLS_MOST, err) &&
-		    field_object(body, "text", &text, err) && refuse_stored(body, err);
 
-	if (good && instructions) {
+	json_object_set_new(out, "messages", messages);
+	if (!field_text(body, "instructions", &instructions, err))
+		return false;
+	if (instructions) {
 		json_array_append_new(messages,
 				      json_pack("{ss ss}", "role", "system", "content", instructions));
 		origin_add(o, -1);
 	}
-	if (!good || !add_input(messages, o, field_value(body, "input"), err)) {
-		json_decref(messages);
+	return add_input(messages, o, field_value(body, "input"), err);
+}
+
+/* Owner: caller, json_decref. NULL: the error is set. */
+static json_t *convert(const json_t *body, struct origin *o, struct api_error *err)
+{
+	json_t *out = json_copy((json_t *)(uintptr_t)body);
+	const json_t *most = field_value(body, "max_output_tokens"), *tools = NULL, *text = NULL;
+
+	if (!field_array(body, "tools", &tools, REQUEST_TOOLS_MOST, err) ||
+	    !field_object(body, "text", &text, err) || !refuse_stored(body, err) ||
+	    !convert_messages(out, body, o, err) || !convert_format(out, text, err)) {
 		json_decref(out);
 		return NULL;
 	}
-	json_object_set_new(out, "messages", messages);
-	json_object_del(out, "top_logprobs");
+	json_object_set_new(out, "logprobs", json_true());
 	if (most)
 		json_object_set(out, "max_completion_tokens", (json_t *)(uintptr_t)most);
 	if (tools)
 		json_object_set_new(out, "tools", convert_tools(tools));
-	convert_format(out, text);
 	convert_choice(out);
 	json_object_set_new(out, "n", json_integer(1));
 	return out;
@@ -235,11 +269,16 @@ bool request_responses(struct request_reading *in, const json_t *body)
 			   .before = "instructions",
 			   .schema = "parameters",
 			   .calls_are_entries = true};
-	json_t *converted = convert(body, &o, in->err);
+	bool logprobs = false;
+	json_t *converted = read_include(body, &logprobs, in->err) ? convert(body, &o, in->err) : NULL;
 	bool good = converted && request_chat(in, converted);
 
 	if (converted && !good)
 		origin_rename(&o, in->err);
+	if (!logprobs) { /* top_logprobs alone asks for none */
+		in->r->chat_logprobs = false;
+		in->r->engine.logprobs = -1;
+	}
 	if (good && in->r->grammar_field && !strcmp(in->r->grammar_field, "response_format"))
 		in->r->grammar_field = "text.format";
 	json_decref(converted);

@@ -244,6 +244,7 @@ bool request_common(struct request_reading *in, const json_t *body)
 {
 	struct values v = defaults(in->rules->prompter);
 	const char *salt = NULL, *user = NULL;
+	const json_t *metadata;
 
 	if (!read_model(in, body) ||
 	    !fields_read(body, fields, sizeof(fields) / sizeof(fields[0]), &v, in->err))
@@ -260,7 +261,8 @@ bool request_common(struct request_reading *in, const json_t *body)
 				 request_length_field(body));
 	if (!field_value(body, "seed"))
 		in->r->engine.sampling.seed = new_seed();
-	if (!field_text(body, "cache_salt", &salt, in->err) || !field_text(body, "user", &user, in->err))
+	if (!field_text(body, "cache_salt", &salt, in->err) || !field_text(body, "user", &user, in->err) ||
+	    !field_object(body, "metadata", &metadata, in->err))
 		return false;
 	in->r->engine.cache_salt = salt && *salt ? fnv1a_add(FNV1A_BEGIN, salt, strlen(salt)) : 0;
 	return read_stops(in, body) && read_stop_ids(in, body, v.ignore_eos) && read_bias(in, body) &&

@@ -31,6 +31,11 @@ bool stream_thinks(const struct stream *s)
 	return s->think == THINK_INSIDE;
 }
 
+bool stream_in_thought(const struct stream *s)
+{
+	return s->think == THINK_INSIDE || s->think == THINK_SPACE;
+}
+
 static void keep_from(struct text *t, size_t at)
 {
 	if (!at || !t->data)

@@ -36,4 +36,6 @@ void stream_end(struct stream *s);
 void stream_release(struct stream *s);
 /* True while the text is within a thought. */
 bool stream_thinks(const struct stream *s);
+/* True within a thought and in the white space after it. */
+bool stream_in_thought(const struct stream *s);
 #endif
