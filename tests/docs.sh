@@ -11,6 +11,12 @@ fail=0
 	cmp -s "$tmp/$page" "$root/$page" || { echo "$page is behind: run tests/docs.sh ASSAY ROOT --update"; diff "$root/$page" "$tmp/$page" | head -n 10; exit 1; }
 done || fail=1
 bash -n "$tmp/docs/completion/assay.bash" || fail=1
+# The how-to has every code that the server sends in an error.
+codes=$(find "$root/src/serve" -name '*.c' -exec cat {} + | tr '\n\t' '  ' | grep -oE '(api_fail\( *&?[a-z>-]+, [0-9]+, *|code = )"[a-z_]+"' | sed 's/.* "\(.*\)"$/\1/' | sort -u)
+[ "$(echo "$codes" | wc -w)" -gt 10 ] || { echo "the sources of the server have no codes of errors"; fail=1; }
+for code in $codes; do
+	grep -q "^| [0-9]* | \`$code\` |" "$root/docs/how-to/troubleshoot-a-server.md" || { echo "troubleshoot-a-server.md lacks the code $code"; fail=1; }
+done
 # What a user gets at the tab key: LINE's last word completed holds WORD.
 completes() { # word, line's words..., as the shell splits them
 	bash -c '. "$1"; want=$2; shift 2; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _assay
