@@ -58,6 +58,13 @@ def use_openai():
     events = list(client.responses.create(model="stand-in", input="Hello", stream=True))
     check("openai: responses as a stream", events[-1].response.output_text == "Well, hello.", events[-1])
     check("openai: events of responses", "".join(e.delta for e in events if e.type == "response.output_text.delta") == "Well, hello.")
+    content = client.responses.create(model="stand-in", input="Hello", include=["message.output_text.logprobs"], top_logprobs=2).output[0].content[0]
+    check("openai: log probabilities of responses", "".join(one.token for one in content.logprobs) == content.text and
+          all(one.logprob == -0.25 and one.top_logprobs for one in content.logprobs), content)
+    repeated = client.responses.create(model="stand-in", input=[
+        {"role": "user", "content": "Hello"}, {"type": "function_call", "call_id": "1", "name": "weather", "arguments": ""},
+        {"type": "function_call_output", "call_id": "1", "output": [{"type": "input_text", "text": "sunny"}]}])
+    check("openai: a call's output in parts", repeated.output_text == "Well, hello.", repeated)
     answer_with(CALL)
     called = client.chat.completions.create(model="stand-in", messages=MESSAGES, tools=TOOLS).choices[0]
     check("openai: a call", json.loads(called.message.tool_calls[0].function.arguments) == {"city": "Bern"} and
