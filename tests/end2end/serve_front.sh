@@ -334,7 +334,7 @@ ok "as a stream" is 200 /v1/chat/completions "{$chat,\"stream\":true}"
 ok "too " [ "$(texts)$(sed -n 's/.*"reasoning_content":"\([^"]*\)".*/\1/p' out | tr -d '\n')" = 'Yes.Well, hm.' ]
 ok "without a thought" is 200 /v1/chat/completions "{$chat,\"chat_template_kwargs\":{\"enable_thinking\":false}}"
 ok "contents are logged when asked for" says '"request":"{\\"messages\\":' contents
-ok "those of requests alone" eval '! says "Well, hm" contents'
+ok "those of requests alone" eval '! says "reasoning_content" contents'
 say 'Slowly it comes to an end.'
 curl -sN "$url/v1/chat/completions" -d "{$chat,\"stream\":true}" > drained.out &
 stream=$!
