@@ -226,7 +226,9 @@ static const struct refused refused[] = {
 	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"metadata\":\"x\"}", "metadata"},
 	{PROTOCOL_CHAT, "{" HI ",\"metadata\":[]}", "metadata"},
 	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"text\":{\"format\":{\"type\":\"xml\"}}}", "text.format.type"},
-	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"text\":{\"format\":{\"type\":\"json_schema\"}}}", "text.format"},
+	{PROTOCOL_RESPONSES, "{\"input\":\"a\",\"text\":{\"format\":{\"type\":\"json_schema\"}}}", "text.format.schema"},
+	{PROTOCOL_CHAT, "{" HI ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":5}}}",
+	 "response_format.json_schema.schema"},
 	/* the instructions became message 0, and the thought none */
 	{PROTOCOL_RESPONSES, "{\"instructions\":\"i\",\"input\":[{\"type\":\"reasoning\"},{\"role\":\"wizard\",\"content\":\"a\"}]}",
 	 "input[1].role"},

@@ -24,13 +24,33 @@ static bool set_grammar(struct request_reading *in, json_t *source, const char *
 	return true;
 }
 
-/* The grammar of the answer; NULL: any text. Owner of *source: caller, also after a failure.
- * A keyword that cannot be enforced is refused, unless the request says that it need not be. */
+/* A keyword that cannot be enforced is refused, unless the request says that it need not be. */
+static bool read_schema(struct request_reading *in, const json_t *format, json_t **source)
+{
+	static const char place[] = "response_format.json_schema";
+	const json_t *inner = json_object_get(format, "json_schema"), *schema;
+	bool strict = true;
+	const char *name;
+
+	if (!json_is_object(inner))
+		return api_wrong(in->err, place, "%s must be an object, not %s", place,
+				 field_type_name(inner));
+	schema = json_object_get(inner, "schema");
+	if (!json_is_object(schema) && !json_is_boolean(schema))
+		return api_wrong(in->err, "response_format.json_schema.schema",
+				 "%s.schema must be an object, not %s", place, field_type_name(schema));
+	if (!field_text_in(inner, place, "name", &name, in->err) ||
+	    !field_bool_in(inner, place, "strict", &strict, in->err))
+		return false;
+	*source = json_pack("{ss sO sb}", "type", "json_schema", "schema", schema, "strict", strict);
+	return *source || request_out_of_memory(in->err);
+}
+
+/* The grammar of the answer; NULL: any text. Owner of *source: caller, also after a failure. */
 static bool read_format(struct request_reading *in, const json_t *body, json_t **source)
 {
-	const json_t *format = NULL, *inner, *schema;
-	bool strict = true;
-	const char *type, *name;
+	const json_t *format = NULL;
+	const char *type;
 
 	*source = NULL;
 	if (!field_object(body, "response_format", &format, in->err))
@@ -40,25 +60,14 @@ static bool read_format(struct request_reading *in, const json_t *body, json_t *
 	type = json_member_text(format, "type");
 	if (!strcmp(type, "text"))
 		return true;
-	if (!strcmp(type, "json_object")) {
-		*source = json_pack("{ss}", "type", "json_object");
-		return *source || request_out_of_memory(in->err);
-	}
-	if (strcmp(type, "json_schema") != 0)
+	if (!strcmp(type, "json_schema"))
+		return read_schema(in, format, source);
+	if (strcmp(type, "json_object") != 0)
 		return api_wrong(in->err, "response_format.type",
 				 "response_format.type is \"%.40s\"; it must be text, json_object or "
 				 "json_schema",
 				 type);
-	inner = json_object_get(format, "json_schema");
-	schema = json_object_get(inner, "schema");
-	if (!json_is_object(schema) && !json_is_boolean(schema))
-		return api_wrong(in->err, "response_format.json_schema",
-				 "response_format.json_schema.schema must be an object, not %s",
-				 field_type_name(schema));
-	if (!field_text_in(inner, "response_format.json_schema", "name", &name, in->err) ||
-	    !field_bool_in(inner, "response_format.json_schema", "strict", &strict, in->err))
-		return false;
-	*source = json_pack("{ss sO sb}", "type", "json_schema", "schema", schema, "strict", strict);
+	*source = json_pack("{ss}", "type", "json_object");
 	return *source || request_out_of_memory(in->err);
 }
 
