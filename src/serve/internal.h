@@ -36,6 +36,7 @@ struct front_end {
 	struct exchange *exchanges; /* all that exist */
 	struct peer *peers;	    /* open connections */
 	size_t peer_count, exchange_count, body_bytes;
+	size_t connections_most, excess_count; /* excess: open connections beyond the limit */
 	size_t preparing;
 	bool closing; /* a client has closed its half of a connection */
 	struct metrics metrics;

@@ -237,11 +237,41 @@ ok "one that waits for a whole answer too" until_metric assay_requests_left_tota
 ok "in the engine, too" until_metric assay_requests_running 0
 ok "a slow client is closed" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 3 '{\"prompt\":\"a\"}' partial > slow.out; cat slow.out; grep -q '^3 closed' slow.out"
 ok "one that does not end its header too" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 3 x header > slow.out; cat slow.out; grep -q '^3 closed' slow.out"
-ok "more connections than allowed" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 60 x idle < /dev/null | grep -q '^60 open'"
+ok "connections without a request are closed, also those beyond the limit" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 60 x silent > silent.out; cat silent.out; grep -q '^60 closed' silent.out"
 ok "and it serves on" sh -c "curl -s --max-time 10 $url/health | grep -q ok"
 chmod 644 keys
 ok "keys that others can read" sh -c "'$build/tests/serve/serve_front' '$tmp/model' --api-key-file keys > /dev/null 2> err < /dev/null; [ \$? = 2 ] && grep -q 'keys can be used by other users (mode 644); run chmod 600 on it' err"
 ok "no file of keys" sh -c "'$build/tests/serve/serve_front' '$tmp/model' --api-key-file nowhere > /dev/null 2> err < /dev/null; [ \$? = 2 ] && grep -q 'nowhere' err"
+down
+
+# One client holds all connections that the server allows, and no timeout frees them.
+ok "a server that allows five connections" up --connections 5 --idle-s 600 --read-s 600 -- step_us=1000
+mkfifo hold
+"$build/tests/serve/serve_streams" "${url##*:}" 5 x idle < hold > held.out &
+holder=$!
+exec 3> hold
+for _ in $(seq 400); do grep -q '^5 open' held.out && break; sleep 0.05; done
+# beyond STATUS CURL-OPTION..: the server may close a connection beyond the limit before it reads the request, so one answer in twenty suffices
+beyond() {
+	wanted=$1
+	shift
+	for _ in $(seq 20); do
+		code=$(curl -s -o out -D head -w '%{http_code}' --max-time 20 "$@") || [ $? != 28 ] || return 1
+		[ "$code" = "$wanted" ] && return 0
+	done
+	return 1
+}
+ok "a request on one more is 503" beyond 503 "$url/v1/completions" -d '{"prompt":"Hello you","max_tokens":2}'
+ok "in OpenAI's shape" says '{"error":{"message":"5 connections are open, and the limit is 5; .*","type":"service_unavailable_error","param":null,"code":"too_many_connections"}}' out
+ok "with Retry-After" grep -qi '^retry-after: 1' head
+ok "and the connection ends" grep -qi '^connection: close' head
+ok "health is answered all the same" beyond 200 "$url/health"
+ok "and its connection ends too" grep -qi '^connection: close' head
+ok "hundreds of silent ones are closed" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 300 x silent > silent.out; cat silent.out; grep -q '^300 closed' silent.out"
+ok "and health is still answered" beyond 200 "$url/health"
+exec 3>&-
+wait "$holder"
+ok "with the connections free again, requests are served" beyond 200 "$url/v1/completions" -d '{"prompt":"Hello you","max_tokens":2}'
 down
 
 ok "an engine that is fast" up --unread-bytes 20000 --read-s 2 -- step_us=0 context=1000000

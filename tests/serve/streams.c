@@ -3,8 +3,9 @@
  * Many streams at once, for tests and measurements of the front end: opens COUNT connections, sends the same request on
  * each, reads to the end. Prints one line: streams that ended with [DONE], chunks, seconds, chunks per second, and
  * two percentiles (50, 99) of the time between chunks of a stream.
- * usage: streams PORT COUNT BODY [idle | header | partial | unread | chaos]
+ * usage: streams PORT COUNT BODY [idle | silent | header | partial | unread | chaos]
  *   idle: connects and waits for the end of stdin instead of sending anything
+ *   silent: sends nothing, and waits until the server closes the connections
  *   header: sends half of each request's header, and waits until the server closes the connections
  *   partial: sends half of each request, and waits until the server closes the connections
  *   unread: sends the requests, reads nothing, and waits until the server closes the connections
@@ -262,7 +263,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	begin = now_s();
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < count && strcmp(mode, "silent"); i++)
 		say(all[i].fd, argv[3],
 		    !strcmp(mode, "header") ? -1 : (ssize_t)strlen(argv[3]) / (strcmp(mode, "partial") ? 1 : 2));
 	if (!reads)

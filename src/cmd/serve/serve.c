@@ -72,7 +72,8 @@ static const struct opt opts[] = {
 	OPT_ROW(struct serve_opts, cors, .name = "cors", .also = "allowed-origins", .shown = "ORIGIN",
 		.help = "origin of web pages that may send requests; *: any"),
 	OPT_ROW(struct serve_opts, connections, .name = "max-connections", .preset = "0", .max = 100000,
-		.help = "most open connections; 0: 10000"),
+		.help = "most open connections; 0: 10000. A request on a further connection gets status 503, but "
+			"/health, /ready and /metrics are answered"),
 	OPT_ROW(struct serve_opts, body, .name = "max-body", .preset = "0", .unit = "B",
 		.help = "largest body of a request; 0: 32 MiB"),
 	OPT_ROW(struct serve_opts, answer_s, .name = "max-seconds", .preset = "0", .max = 1e6,

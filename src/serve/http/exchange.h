@@ -22,7 +22,8 @@ struct exchange {
 	enum exchange_state state;
 	bool suspended; /* MHD does not look at the connection until exchange_wake */
 	bool left;	/* the client is gone */
-	bool discard;	/* the body is too large; it is read and dropped */
+	bool discard;	/* the body is too large or not wanted; it is read and dropped */
+	bool last;	/* the connection ends after the response */
 	size_t received;
 	struct text body;
 	struct prepare_job job;

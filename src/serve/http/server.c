@@ -11,6 +11,7 @@
 
 #include "core/math/fnv1a.h"
 #include "core/net/listen.h"
+#include "serve/http/excess.h"
 #include "serve/http/routes.h"
 
 enum { BLOCK_BYTES = 8192, DISCARD_TIMES = 4 };
@@ -32,6 +33,8 @@ static void add_headers(struct MHD_Response *response, const struct exchange *x)
 		snprintf(seconds, sizeof(seconds), "%u", x->retry_s);
 		x->fe->mhd.add_response_header(response, "Retry-After", seconds);
 	}
+	if (x->last)
+		x->fe->mhd.add_response_header(response, "Connection", "close");
 	if (x->http == 401)
 		x->fe->mhd.add_response_header(response, "WWW-Authenticate", "Bearer");
 	if (x->answer)
@@ -215,7 +218,11 @@ static enum MHD_Result begin(struct front_end *fe, struct MHD_Connection *connec
 	x->peer = peer_of(x);
 	if (x->peer)
 		x->peer->exchange = x;
-	if (preflight) {
+	x->last = x->peer && excess_is(x->peer);
+	if (x->last && !(route && route->open)) {
+		excess_fail(fe, &e);
+		exchange_error(x, &e);
+	} else if (preflight) {
 		x->http = 204;
 		x->type = "";
 		x->state = EXCHANGE_READY;
@@ -334,6 +341,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 			return;
 		/* closing alone does not suffice while a forked child still has the descriptor */
 		epoll_ctl(fe->epoll, EPOLL_CTL_DEL, p->fd, NULL);
+		excess_remove(p);
 		*p->link = p->next;
 		if (p->next)
 			p->next->link = p->link;
@@ -355,6 +363,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 	fe->peers = p;
 	fe->peer_count++;
 	*context = p;
+	excess_add(p);
 	watch(p);
 }
 
@@ -372,11 +381,26 @@ static void on_log(void *cls, const char *format, va_list args)
 	text_release(&line);
 }
 
+/* The limit of open files must also allow the connections beyond the limit. */
+static size_t connections_most(const struct front_end *fe)
+{
+	size_t wanted = fe->o.limits.connections, most = listen_allow_files(wanted + EXCESS_ROOM);
+
+	if (most >= wanted + EXCESS_ROOM)
+		return wanted;
+	most = most > 2 * EXCESS_ROOM ? most - EXCESS_ROOM : EXCESS_ROOM;
+	most = most < wanted ? most : wanted;
+	if (most < wanted && fe->o.log)
+		log_warn(fe->o.log, LOG_TOPIC_RUN,
+			 "the limit of open files allows %zu connections; raise it with ulimit -n", most);
+	return most;
+}
+
 enum status server_start(struct front_end *fe, struct error *err)
 {
 	enum status st = microhttpd_open(&fe->mhd, err);
 	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
-	size_t most = listen_allow_files(fe->o.limits.connections);
+	size_t most = connections_most(fe);
 	struct MHD_OptionItem tls[] = {
 		{MHD_OPTION_HTTPS_MEM_CERT, 0, fe->tls_certificate},
 		{MHD_OPTION_HTTPS_MEM_KEY, 0, fe->tls_key},
@@ -387,19 +411,17 @@ enum status server_start(struct front_end *fe, struct error *err)
 
 	if (st)
 		return st;
-	if (most < fe->o.limits.connections && fe->o.log)
-		log_warn(fe->o.log, LOG_TOPIC_RUN,
-			 "the limit of open files allows %zu connections; raise it with ulimit -n", most);
+	fe->connections_most = most;
 	if (fe->tls_key)
 		flags |= MHD_USE_TLS;
 	if (fe->tls_key && fe->mhd.is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
 		return error_set(err, STATUS_UNSUPPORTED, "this libmicrohttpd was built without TLS");
 	fe->daemon = fe->mhd.start_daemon(
 		flags, 0, NULL, NULL, on_request, fe, MHD_OPTION_EXTERNAL_LOGGER, on_log, fe,
-		MHD_OPTION_LISTEN_SOCKET, fe->listen_fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)most,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, fe->o.limits.header_bytes, MHD_OPTION_NOTIFY_COMPLETED,
-		on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, fe, MHD_OPTION_ARRAY,
-		fe->tls_key ? tls : none, MHD_OPTION_END);
+		MHD_OPTION_LISTEN_SOCKET, fe->listen_fd, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned)(most + EXCESS_ROOM), MHD_OPTION_CONNECTION_MEMORY_LIMIT, fe->o.limits.header_bytes,
+		MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+		fe, MHD_OPTION_ARRAY, fe->tls_key ? tls : none, MHD_OPTION_END);
 	if (!fe->daemon)
 		return error_set(err, STATUS_UNAVAILABLE, "the HTTP server did not start%s",
 				 fe->tls_key ? ": check the TLS certificate and key" : "");
@@ -495,6 +517,7 @@ void server_tick(struct front_end *fe)
 	uint64_t read_ns = (uint64_t)fe->o.limits.read_s * 1000000000u,
 		 idle_ns = (uint64_t)fe->o.limits.idle_s * 1000000000u;
 
+	excess_tick(fe);
 	for (struct peer *p = fe->peers; p; p = p->next) {
 		struct exchange *x = p->exchange;
 		/* READY without a whole request: its body still comes, to be dropped */

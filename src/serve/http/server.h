@@ -9,6 +9,8 @@ struct peer {
 	struct front_end *fe;
 	int fd;
 	bool closed;		   /* the client closed its sending half */
+	bool excess;		   /* beyond the limit of connections (serve/http/excess.h) */
+	bool ended;		   /* an excess one that the server has shut down */
 	uint64_t since_ns;	   /* accepted, or the last response ended */
 	struct exchange *exchange; /* the present one; NULL: none */
 	struct peer *next, **link;
