@@ -81,6 +81,8 @@ ok "a plan" expect 0 serve tiny --plan --device cpu
 ok "with its device" says '^device  *cpu$' out
 ok "and pages" says '^pages of the KV cache  *[0-9]* of 32 tokens' out
 ok "a plan as JSON" expect 0 serve tiny --plan --json --device cpu
+"$assay" serve tiny --plan --device cpu --memory 100MB > plan
+"$assay" serve tiny --plan --device cpu --memory 100MB --json > plan.json
 ok "with its tokens" says '"tokens": [0-9]' out
 ok "and device" says '"device": "cpu"' out
 expect 0 make-model --shape tiny-64 --seed 3 --out tiny64
@@ -90,6 +92,24 @@ CUDA_VISIBLE_DEVICES='' "$assay" serve tiny64 --plan --json > out 2> err
 ok "a plan without a GPU is for the CPU, as the server is" says '"device": "cpu"' out
 CUDA_VISIBLE_DEVICES='' "$assay" serve tiny64 --plan --device gpu > out 2> err
 ok "one for a GPU says what it needs" says 'needs --memory' err
+fit=$(sed -n 's/^whole sequences that fit  *\([0-9.]*\) of .*/\1/p' plan)
+ok "a plan tells how many sequences fit, as JSON too" [ "$fit" = "$(awk '/"sequences_that_fit"/ { printf "%.1f", $2 }' plan.json)" ]
+ok "which are fewer than run at once, if the memory is small" eval '[ "${fit%.*}" -lt 16 ]'
+ok "a context within the model's positions" expect 0 serve tiny --plan --device cpu --context 32768
+ok "causes no warning" eval '! says positions err'
+ok "one beyond them" expect 0 serve tiny --plan --device cpu --context 40000
+warning='--context is 40000, but the model supports 32768 positions (max_position_embeddings): do not rely on tokens after them'
+ok "is warned of with the model's number" says "$warning" err
+cp -r tiny yarn
+sed -i 's/"rope_scaling": null/"rope_scaling": {"type": "yarn", "factor": 4.0}/' yarn/config.json
+ok "YaRN's factor adds positions" eval "expect 0 serve yarn --plan --device cpu --context 131072 && grep -q yarn yarn/config.json && ! says positions err"
+ok "up to its product" eval "expect 0 serve yarn --plan --device cpu --context 131073 && says 'supports 131072 positions' err"
+ok "an empty name" expect 64 serve tiny --served-model-name ''
+ok "is refused" says 'served-model-name is empty' err
+ok "an unknown chat template" expect 64 serve tiny --chat-template llama4
+ok "gets the known names" says 'llama4.* is not a chat template: use auto, chatml, llama3, llama3.1, .*, or a file (with a / or ending in .jinja)' err
+ok "a file of a chat template is looked for" expect 2 serve tiny --device cpu --port 0 --chat-template nowhere.jinja
+ok "and named" says 'nowhere.jinja' err
 mkdir broken && cp tiny/*.json broken && head -c 100000 tiny/model.safetensors > broken/model.safetensors
 ok "a model that is cut" expect 64 serve broken --device cpu --port 0
 ok "gives the engine's message" says 'broken/model.safetensors' err

@@ -27,10 +27,14 @@ static const char *kind_text(enum memory_kind kind)
 	return kind == MEM_TRAINED ? "LoRA adapters" : memory_kind_text(kind);
 }
 
+/* Sequences of the whole context that the KV cache holds at once. */
+static double sequences_that_fit(const struct load_plan *p)
+{
+	return (double)p->pages / (double)((p->positions + p->page_tokens - 1) / p->page_tokens);
+}
+
 static void print(const struct load_plan *p)
 {
-	const double per_sequence = (double)((p->positions + p->page_tokens - 1) / p->page_tokens);
-
 	printf("%-36s %10s\n", "device", p->device);
 	printf("%-36s %10.3f GB\n", "all", (double)p->bytes * 1e-9);
 	for (int i = 0; i < MEM_KINDS; i++)
@@ -40,7 +44,7 @@ static void print(const struct load_plan *p)
 	printf("%-36s %10lld of %lld tokens, %.3f MB each\n", "pages of the KV cache", (long long)p->pages,
 	       (long long)p->page_tokens, (double)p->page_bytes * 1e-6);
 	printf("%-36s %10lld\n", "tokens in the KV cache", (long long)(p->pages * p->page_tokens));
-	printf("%-36s %10.1f of %lld tokens\n", "whole sequences that fit", (double)p->pages / per_sequence,
+	printf("%-36s %10.1f of %lld tokens\n", "whole sequences that fit", sequences_that_fit(p),
 	       (long long)p->positions);
 	printf("%-36s %10lld\n", "sequences at once, at most", (long long)p->sequences);
 }
@@ -54,11 +58,11 @@ static bool print_json(const struct load_plan *p)
 		if (p->kind[i])
 			json_object_set_new(kinds, memory_kind_name((enum memory_kind)i),
 					    json_integer((json_int_t)p->kind[i]));
-	out = json_pack("{s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "device", p->device, "bytes",
+	out = json_pack("{s:s, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "device", p->device, "bytes",
 			(json_int_t)p->bytes, "kinds", kinds, "pages", (json_int_t)p->pages, "page_tokens",
 			(json_int_t)p->page_tokens, "page_bytes", (json_int_t)p->page_bytes, "tokens",
 			(json_int_t)(p->pages * p->page_tokens), "positions", (json_int_t)p->positions,
-			"sequences", (json_int_t)p->sequences);
+			"sequences", (json_int_t)p->sequences, "sequences_that_fit", sequences_that_fit(p));
 	shown = show_json(out, JSON_INDENT(1));
 	json_decref(out);
 	return shown;

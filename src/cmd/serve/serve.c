@@ -3,6 +3,8 @@
 #include "cmd/serve/serve.h"
 #include "cmd/shared/show.h"
 #include "cmd/shared/single_process.h"
+#include "core/text/text.h"
+#include "text/chat/template.h"
 
 static const char *const devices[] = {"auto", "cpu", "gpu", NULL}; /* enum load_device */
 static const char *const caches[] = {"auto", "fp8", NULL}, *const weights[] = {"auto", "fp8", NULL};
@@ -60,8 +62,10 @@ static const struct opt opts[] = {
 		.help = "switch prefix caching off: prompts with the same beginning share no part of the KV cache"),
 	OPT_ROW(struct serve_opts, deterministic, .name = "deterministic",
 		.help = "a request gets the same tokens whatever other requests run. Slower on a GPU"),
-	OPT_ROW(struct serve_opts, template, .name = "chat-template", .also = "template", .shown = "NAME",
-		.help = "chat template; default: the model's own"),
+	OPT_ROW(struct serve_opts, template, .name = "chat-template", .also = "template",
+		.shown = "NAME|FILE",
+		.help = "chat template: auto (the template of the model), a family such as chatml or qwen2.5, or a "
+			".jinja file (default: auto)"),
 	OPT_ROW(struct serve_opts, api_keys, .name = "api-key-file", .also = "api-key", .shown = "FILE",
 		.help = "file with API keys, one per line; requests then need one of them"),
 	OPT_ROW(struct serve_opts, certificate, .name = "tls-certificate",
@@ -104,9 +108,44 @@ static enum status check_adapters(const struct serve_opts *o, struct error *err)
 	return st;
 }
 
+static bool names_template(const char *name)
+{
+	for (const char *const *known = template_names; *known; known++)
+		if (!strcmp(name, *known))
+			return true;
+	return false;
+}
+
+/* The path of a file, as template_open tells it from a name. */
+static bool names_file(const char *name)
+{
+	const char *end = strrchr(name, '.');
+
+	return strchr(name, '/') || (end && end != name && !strcmp(end, ".jinja"));
+}
+
+static enum status check_template(const struct serve_opts *o, struct error *err)
+{
+	struct text names = {0};
+	enum status st;
+
+	if (!o->template || names_template(o->template) || names_file(o->template))
+		return STATUS_OK;
+	for (const char *const *known = template_names; *known; known++)
+		text_addf(&names, "%s, ", *known);
+	st = error_set(
+		err, STATUS_BAD_INPUT,
+		"--chat-template: \"%.60s\" is not a chat template: use %sor a file (with a / or ending in "
+		".jinja)",
+		o->template, text_str(&names));
+	text_release(&names);
+	return st;
+}
+
 static enum status check(const void *opts_, struct error *err)
 {
 	const struct serve_opts *o = opts_;
+	enum status st;
 
 	if (!o->model)
 		return error_set(err, STATUS_BAD_INPUT, "no model given: assay serve MODEL");
@@ -124,25 +163,17 @@ static enum status check(const void *opts_, struct error *err)
 		return error_set(err, STATUS_BAD_INPUT, "--json needs --plan");
 	if (o->out && o->plan)
 		return error_set(err, STATUS_BAD_INPUT, "--plan writes no run directory: leave out --out");
-	return check_adapters(o, err);
-}
-
-/* Reads the headers of the model's files, so that a wrong path leaves no run directory behind. */
-static enum status check_model(const struct serve_opts *o, struct error *err)
-{
-	struct weights w;
-	enum status st = weights_open(&w, o->model, err);
-
-	weights_release(&w);
-	return st;
+	if (o->name && !*o->name)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--served-model-name is empty; give a name, or leave out the option");
+	st = check_template(o, err);
+	return st ? st : check_adapters(o, err);
 }
 
 static enum status serve_run(struct serving *s, struct error *err)
 {
-	enum status st = check_model(s->o, err);
+	enum status st = serve_record_begin(s, err);
 
-	if (!st)
-		st = serve_record_begin(s, err);
 	if (st)
 		return st;
 	st = serve_supervise(s, err);
@@ -161,6 +192,8 @@ static int run(const struct command_context *c, const void *opts_)
 		st = single_process_check("serve", &err);
 	if (!st)
 		st = serve_opts_adapters(&o, &err);
+	if (!st)
+		st = serve_check_model(s.o, c->log, &err);
 	if (!st && s.o->plan)
 		st = serve_show_plan(s.o, c->log, &err);
 	else if (!st)

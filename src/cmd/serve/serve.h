@@ -25,6 +25,10 @@ struct serving;
 /* Fills o->adapters. BAD_INPUT: a wrong or ambiguous name. Owner: caller, serve_adapters_release. */
 enum status serve_opts_adapters(struct serve_opts *o, struct error *err);
 
+/* Reads the headers of the model's files, so that a wrong path leaves no run directory behind. Warns if
+ * --context is longer than the model supports. */
+enum status serve_check_model(const struct serve_opts *o, const struct log *log, struct error *err);
+
 /* The memory plan for the options, for --plan. Prints it. */
 enum status serve_show_plan(const struct serve_opts *o, const struct log *log, struct error *err);
 /* Sequences and context that the options mean on a device. */
