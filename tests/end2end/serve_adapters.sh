@@ -52,4 +52,22 @@ ok "which is said" says 'more than 16 adapters' err
 ok "one adapter has one name" expect 64 serve base --adapter "a=$adapters/plain" --served-model-name b
 ok "several cannot have heads of their own" expect 2 serve base --device cpu --port 0 --context 128 --adapter "a=$adapters/plain,b=$adapters/whole"
 ok "which says why" says 'modules_to_save' err
+
+# An adapter that `assay train` wrote knows the weights of its base model.
+. "$here/train_bed.sh"
+train_inputs
+train_config short.yaml cpu 'max_steps: 1'
+ok "an adapter is trained" expect 0 train short.yaml --no-telemetry --out short
+expect 0 make-model --shape tiny --seed 2 --out second
+other=$(realpath short/adapter)
+ok "an adapter of another base model is refused" expect 64 serve second --device cpu --port 0 --context 128 --adapter "$other"
+ok "with both names" says "short/adapter: it is an adapter of .*/model, but second has other weights.*--any-base uses it anyway" err
+"$assay" serve second --device cpu --port 0 --context 128 --adapter "$other" --any-base > up 2> serve.err < /dev/null &
+server=$!
+for _ in $(seq 600); do grep -q '^API' up && break; kill -0 "$server" 2> /dev/null || break; sleep 0.05; done
+url=$(sed -n 's/^API and chat page: //p' up)
+ok "--any-base serves it" complete second 200
+ok "with a warning" says 'warning: .*short/adapter: it is an adapter of .*/model, but second has other weights' serve.err
+kill "$server" && wait "$server"
+server=
 finish
