@@ -362,7 +362,13 @@ ok "thinks apart" is 200 /v1/chat/completions "{$chat}"
 ok "from what it says" says '"content":"Yes.","refusal":null,"reasoning_content":"Well, hm."' out
 ok "as a stream" is 200 /v1/chat/completions "{$chat,\"stream\":true}"
 ok "too " [ "$(texts)$(sed -n 's/.*"reasoning_content":"\([^"]*\)".*/\1/p' out | tr -d '\n')" = 'Yes.Well, hm.' ]
+echo_prompt
 ok "without a thought" is 200 /v1/chat/completions "{$chat,\"chat_template_kwargs\":{\"enable_thinking\":false}}"
+ok "the prompt ends with an empty one" says '"content":"user\\nHello\\nassistant\\n<think>\\n\\n</think>\\n\\n","refusal":null}' out
+ok "which it has only then" eval 'is 200 /v1/chat/completions "{$chat}" && says "\"content\":\"user.*assistant" out && ! says "<think>" out'
+say 'Yes.'
+ok "and the answer" is 200 /v1/chat/completions "{$chat,\"chat_template_kwargs\":{\"enable_thinking\":false}}"
+ok "has its text alone" says '"message":{"role":"assistant","content":"Yes.","refusal":null}' out
 ok "contents are logged when asked for" says '"request":"{\\"messages\\":' contents
 ok "those of requests alone" eval '! says "reasoning_content" contents'
 say 'Slowly it comes to an end.'
