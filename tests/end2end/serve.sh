@@ -64,6 +64,38 @@ stream() {
 	tries grep -q '"text":"' stream
 }
 whole() { says '"completion_tokens":'"$1" stream && says '^data: \[DONE\]' stream; }
+now_ms() { echo $(($(date +%s%N) / 1000000)); }
+# leaves METRIC: the client $client is killed, and METRIC is 0 within 100 ms. Two questions for metrics and two steps of the
+# engine, as long as they take on this machine, are allowed in addition.
+leaves() {
+	from=$(now_ms)
+	step=$(metric assay_engine_step_seconds | awk '{ print int(1000 * $1) + 1 }')
+	allowed=$((100 + 2 * ($(now_ms) - from) + 2 * step))
+	from=$(now_ms)
+	kill "$client"
+	for _ in $(seq 1000); do metric_is "$1" 0 && break; done
+	took=$(($(now_ms) - from))
+	echo "# $1 is 0 after $took ms; $allowed ms are allowed" >> leaves.out
+	[ "$took" -le "$allowed" ]
+}
+# in_some_try CLIENT METRIC: the client that the command CLIENT starts shows in METRIC, and `leaves` holds. Another process may take the
+# CPU at any moment, so one try in twenty suffices.
+in_some_try() {
+	for _ in $(seq 20); do
+		$1
+		tries metric_is "$2" 1 || return 1
+		leaves "$2" && return 0
+	done
+	return 1
+}
+queue_one() {
+	curl -s -o /dev/null "$url/v1/completions" -d "$hello" &
+	client=$!
+}
+run_one() {
+	stream 30000
+	client=$stream
+}
 chat='"messages":[{"role":"user","content":"Hello"}],"max_tokens":100'
 hello='{"prompt":"Hello","max_tokens":4,"ignore_eos":true,"temperature":0}'
 
@@ -194,18 +226,12 @@ is 200 /v1/completions "{\"prompt\":\"$long\",\"max_tokens\":1}"
 is 200 /v1/completions "{\"prompt\":\"$long\",\"max_tokens\":1}"
 ok "nothing is cached" says '"cached_tokens":0' out
 ok "a request that runs, before one in the queue" stream 30000
-curl -s -o /dev/null "$url/v1/completions" -d "$hello" &
-queued=$!
-ok "which waits" tries metric_is assay_requests_waiting 1
-from=$(date +%s%N)
-kill "$queued"
-for _ in $(seq 1000); do metric_is assay_requests_waiting 0 && break; done
-queued_ms=$((($(date +%s%N) - from) / 1000000))
-echo "# a queued request is gone $queued_ms ms after its client"
-ok "and is gone soon after its client" [ "$queued_ms" -le 2000 ]
+ok "which waits, and is gone within 100 ms of its client" in_some_try queue_one assay_requests_waiting
 ok "while the other goes on" metric_is assay_requests_running 1
 kill "$stream"
 ok "until its client leaves too" tries metric_is assay_requests_running 0
+ok "a request that runs is gone within 100 ms, too" in_some_try run_one assay_requests_running
+cat leaves.out
 ok "a stream that is killed" stream 30000
 curl -s -o whole.out -w '%{http_code}' --max-time 100 "$url/v1/completions" -d "$hello" > whole.code &
 whole=$!
