@@ -194,6 +194,15 @@ ok "in chunks" [ "$(curl -s -o out -w '%{http_code}' -H Expect: -H 'Transfer-Enc
 rm -f big
 head -c 60000 /dev/zero | tr '\0' a > long
 ok "a long header" [ "$(curl -s -o out -w '%{http_code}' -H "X-Long: $(cat long)" "$url/health")" = 431 ]
+# These never reach our code: libmicrohttpd answers with a page of its own and closes the connection, as the how-to says.
+# raw TEXT: the server's answer to these bytes is in out, up to the end of the connection
+raw() { printf "$1" | timeout 60 curl -sN "telnet://${url#http://}" > out; }
+by_library() { raw "$2" && head -n 1 out | grep -q "^HTTP/1.1 $1 " && says '^Connection: close' out && says '<title>' out; } # STATUS TEXT
+ok "a long path is 414" by_library 414 "GET /$(cat long) HTTP/1.1\r\nHost: a\r\n\r\n"
+ok "another version of HTTP is 505" by_library 505 'GET /health HTTP/9.1\r\nHost: a\r\n\r\n'
+ok "a length that is no number is 400" by_library 400 'POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n'
+ok "a chunk without a length too" by_library 400 'POST /v1/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n'
+ok "and it serves on" sh -c "curl -s $url/health | grep -q ok"
 say "$(awk 'BEGIN { for (i = 0; i < 100; i++) printf "word " }')"
 ok "1,000 streams" sh -c "'$build/tests/serve/serve_streams' ${url##*:} 1000 '{$chat,\"stream\":true}' > streams.out; cat streams.out; grep -q '^1000 done' streams.out"
 ok "metrics: requests" [ "$(metric assay_requests_success_total)" -gt 1000 ]
