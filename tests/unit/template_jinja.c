@@ -209,7 +209,7 @@ static void test_template_jinja__models_templates_as_the_reference(void **state)
 	}
 	free(text);
 	json_decref(chats);
-	assert_true(templates >= 15);
+	assert_true(templates >= 16);
 	assert_int_equal(wrong, 0);
 }
 
