@@ -2,6 +2,7 @@
 /* Steps on the device: their lists, their slices, and the wait for their results. */
 #include <string.h>
 #include "engine/internal.h"
+#include "engine/step/token_mask.h"
 
 static enum status set_history(struct engine *e, const struct schedule_entry *entry, struct error *err)
 {
@@ -13,6 +14,12 @@ static enum status set_history(struct engine *e, const struct schedule_entry *en
 
 	return entry->begins && running_counts(run) ? paged_step_history(e->loaded.step, &history, err)
 						    : STATUS_OK;
+}
+
+/* Number, from 0, of the token that an entry samples. */
+static int64_t token_index(const struct running *run, const struct schedule_entry *entry)
+{
+	return entry->first + entry->rows - run->prompt;
 }
 
 /* The rows of an entry that need logits, in their order. */
@@ -28,8 +35,7 @@ static enum status add_sampling(struct engine *e, const struct schedule_entry *e
 		sampling_lists_probe(e->sampling);
 	if (!entry->samples)
 		return STATUS_OK;
-	return sampling_lists_add(e->sampling, run, (int32_t)entry->place,
-				  entry->first + entry->rows - run->prompt, err);
+	return sampling_lists_add(e->sampling, run, (int32_t)entry->place, token_index(run, entry), err);
 }
 
 static enum status add_entry(struct engine *e, const struct schedule_entry *entry, struct error *err)
@@ -102,12 +108,15 @@ static enum status enqueue_forward(struct engine *e, struct flight *f, struct er
 }
 
 /* A state that exceeds its limits allows no token, so its request fails and the others go on. */
-static void fill_mask(const struct engine *e, struct grammar_state *grammar, uint32_t *mask)
+static void fill_mask(const struct engine *e, struct running *run, int64_t index, uint32_t *mask)
 {
+	const size_t words = grammar_vocab_words(e->options.vocab);
 	struct error why = {0};
 
-	if (grammar_mask(grammar, mask, &why))
-		memset(mask, 0, grammar_vocab_words(e->options.vocab) * sizeof(*mask));
+	if (grammar_mask(run->grammar, mask, &why))
+		memset(mask, 0, words * sizeof(*mask));
+	run->stuck = !token_mask_any(mask, words);
+	token_mask_narrow(mask, words, run, index);
 }
 
 /* Fills the masks of the rows whose request has a grammar. Every token before is known by now. */
@@ -118,18 +127,18 @@ static enum status add_masks(struct engine *e, const struct schedule_plan *plan,
 
 	for (int32_t i = 0; !st && i < plan->count; i++) {
 		const struct schedule_entry *entry = &plan->entries[i];
-		struct grammar_state *grammar = e->running[entry->number].grammar;
+		struct running *run = &e->running[entry->number];
 		uint32_t *mask;
 
 		row += schedule_outputs(entry);
-		if (!grammar || !entry->samples)
+		if (!run->grammar || !entry->samples)
 			continue;
 		mask = sampling_lists_mask(e->sampling, row - 1);
 		if (!mask)
 			st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 					     "cannot allocate the masks of grammars");
 		else
-			fill_mask(e, grammar, mask);
+			fill_mask(e, run, token_index(run, entry), mask);
 	}
 	return st;
 }

@@ -45,7 +45,7 @@ struct engine_request {
 	size_t prompt_count; /* at least 1 */
 	int64_t max_tokens;  /* of the text; 0: as many as the context allows; -1: none, only score the prompt
 			      */
-	int64_t min_tokens;  /* stop ids cannot occur before */
+	int64_t min_tokens;  /* stop ids cannot occur before, unless the grammar allows nothing else */
 	const int32_t *stop; /* ids that end the text; they are reported, with end ENGINE_END_STOP */
 	size_t stops;
 	const struct engine_bias *bias;
@@ -65,7 +65,7 @@ enum engine_end {
 	ENGINE_END_LENGTH,    /* max_tokens, or the context is full */
 	ENGINE_END_CANCELLED, /* the caller asked for it */
 	ENGINE_END_DEADLINE,
-	ENGINE_END_REFUSED, /* the request cannot run; text says why */
+	ENGINE_END_REFUSED, /* the request cannot run, or its own fields forbid to go on; text says why */
 	ENGINE_END_FAILED,  /* NaN logits, or a mask without any token; text says what */
 };
 

@@ -2,6 +2,12 @@
 /* Results of a step: tokens, scores and ends of its requests. */
 #include "engine/internal.h"
 
+/* The outcome of a row without a token. */
+static enum schedule_outcome outcome_without(const struct running *run, const struct sample_result *r)
+{
+	return r->status == SAMPLE_EMPTY && run->biases && !run->stuck ? SCHEDULE_FORBIDDEN : SCHEDULE_FAILED;
+}
+
 /* The outcome of the row that sampled. */
 static enum schedule_outcome outcome_of(const struct running *run, const struct schedule_entry *entry,
 					const struct sample_result *r)
@@ -9,9 +15,11 @@ static enum schedule_outcome outcome_of(const struct running *run, const struct 
 	const int64_t made = entry->first + entry->rows - run->prompt + 1;
 	enum grammar_accepted accepted = GRAMMAR_ACCEPTED;
 
-	if (r->status == SAMPLE_OK && run->grammar)
+	if (r->status != SAMPLE_OK)
+		return outcome_without(run, r);
+	if (run->grammar)
 		accepted = grammar_accept(run->grammar, r->id);
-	if (r->status != SAMPLE_OK || accepted == GRAMMAR_REFUSED || accepted == GRAMMAR_FAILED)
+	if (accepted == GRAMMAR_REFUSED || accepted == GRAMMAR_FAILED)
 		return SCHEDULE_FAILED;
 	if (accepted == GRAMMAR_ENDED)
 		return SCHEDULE_STOPPED;

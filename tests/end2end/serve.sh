@@ -187,6 +187,11 @@ ok "the same ones" says "\"token_logprobs\":\[$scores,-" out
 ok "a JSON schema" is 200 /v1/chat/completions "{$chat,\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"a\",
 	\"schema\":{\"type\":\"object\",\"properties\":{\"a\":{\"enum\":[\"x\",\"y\"]}},\"required\":[\"a\"],\"additionalProperties\":false}}}}"
 ok "is followed to its end" says '"content":"[ \\nrtu09]*{[ \\nrtu09]*\\"a\\"[ \\nrtu09]*:[ \\nrtu09]*\\"[xy]\\"[ \\nrtu09]*}[ \\nrtu09]*".*"finish_reason":"stop"' out
+only_x='"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"enum":["x"]}}}'
+ok "a schema's answer that is shorter than min_tokens" is 200 /v1/chat/completions "{$chat,$only_x,\"min_tokens\":90}"
+ok "ends complete" says '"content":"\( \|\\[nrt]\|\\u0009\)*\\"x\\"".*"finish_reason":"stop"' out
+ok "a bias against the schema" is 400 /v1/chat/completions "{$chat,$only_x,\"logit_bias\":{\"120\":-100}}"
+ok "is named" says '"message":"logit_bias forbids every token that can follow.*"param":"logit_bias"' out
 ok "a schema that is none" is 400 /v1/chat/completions "{$chat,\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"a\",
 	\"schema\":{\"type\":\"nothing\"}}}}"
 unique='"schema":{"type":"array","items":{"enum":[1]},"maxItems":2,"uniqueItems":true}'

@@ -326,6 +326,91 @@ static void test_requests__a_grammar_ends_complete(void **state)
 	bed_close(&b);
 }
 
+/* A request with the grammar `source`, which id 0 ends. */
+static struct engine_request with_grammar(const char *source, int64_t min_tokens)
+{
+	static const int32_t end = 0;
+	struct engine_request r = bed_request(1, text, TEXT, 20);
+
+	r.grammar = source;
+	r.grammar_size = strlen(source);
+	r.stop = &end;
+	r.stops = 1;
+	r.min_tokens = min_tokens;
+	return r;
+}
+
+static void says(const struct heard *h, const char *word)
+{
+	char said[BED_TOKENS] = "";
+
+	assert_int_equal(h->last.end, ENGINE_END_STOP);
+	assert_int_equal(h->token[h->tokens - 1], 0);
+	for (int k = 0; k + 1 < h->tokens; k++)
+		said[k] = (char)('a' + h->token[k] - 1);
+	assert_string_equal(said, word);
+}
+
+static void test_requests__a_complete_grammar_ends_before_min_tokens(void **state)
+{
+	static const struct engine_bias no_b = {2, -INFINITY};
+	static const int32_t letter_b = 2;
+	struct engine_request r;
+	struct heard *h;
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, 0);
+	r = with_grammar("{\"type\": \"choice\", \"choices\": [\"cab\"]}", 10);
+	says(answer(&b, &r), "cab");
+	/* the end waits while another token is allowed */
+	r = with_grammar("{\"type\": \"choice\", \"choices\": [\"dab\", \"dabble\"]}", 10);
+	says(answer(&b, &r), "dabble");
+	r = with_grammar("{\"type\": \"regex\", \"pattern\": \"a+\"}", 8);
+	h = answer(&b, &r);
+	assert_true(h->tokens >= 8);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(h->token[i], 1);
+	/* an id that the bias forbids is not another token */
+	r = with_grammar("{\"type\": \"choice\", \"choices\": [\"da\", \"dab\"]}", 10);
+	r.bias = &no_b, r.biases = 1;
+	says(answer(&b, &r), "da");
+	/* a stop id that is a letter */
+	r = with_grammar("{\"type\": \"choice\", \"choices\": [\"abc\"]}", 10);
+	r.stop = &letter_b;
+	says(answer(&b, &r), "abc");
+	bed_close(&b);
+}
+
+static void test_requests__a_bias_that_leaves_no_token_is_refused(void **state)
+{
+	static const struct engine_bias no_a = {1, -INFINITY}, no_end = {0, -INFINITY};
+	const struct engine_bias *const forbids[] = {&no_a, &no_end};
+	struct engine_bias all[BED_VOCAB];
+	struct engine_request r = with_grammar("{\"type\": \"choice\", \"choices\": [\"cab\"]}", 0);
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, 0);
+	for (int i = 0; i < 2; i++) {
+		r.bias = forbids[i], r.biases = 1;
+		assert_int_equal(answer(&b, &r)->last.end, ENGINE_END_REFUSED);
+		assert_int_equal(b.h[0].tokens, i ? 3 : 1);
+		assert_int_equal(strncmp(b.h[0].last.text, "logit_bias", 10), 0);
+	}
+	for (int i = 0; i < BED_VOCAB; i++)
+		all[i] = (struct engine_bias){i, -INFINITY};
+	r = bed_request(1, text, TEXT, 4);
+	r.bias = all, r.biases = BED_VOCAB;
+	assert_int_equal(answer(&b, &r)->last.end, ENGINE_END_REFUSED);
+	assert_int_equal(strncmp(b.h[0].last.text, "logit_bias", 10), 0);
+	/* no fault of the bias: no token has a digit */
+	r = with_grammar("{\"type\": \"choice\", \"choices\": [\"17\"]}", 0);
+	r.bias = &no_a, r.biases = 1;
+	assert_int_equal(answer(&b, &r)->last.end, ENGINE_END_FAILED);
+	bed_close(&b);
+}
+
 /* No token of the vocabulary has a digit, so no text can follow the grammar. */
 static void test_requests__a_grammar_that_allows_no_token_fails_its_request_only(void **state)
 {
@@ -385,6 +470,8 @@ int main(void)
 		cmocka_unit_test(test_requests__prompts_are_scored_as_transformers_does),
 		cmocka_unit_test(test_requests__scores_do_not_depend_on_the_batch),
 		cmocka_unit_test(test_requests__a_grammar_ends_complete),
+		cmocka_unit_test(test_requests__a_complete_grammar_ends_before_min_tokens),
+		cmocka_unit_test(test_requests__a_bias_that_leaves_no_token_is_refused),
 		cmocka_unit_test(test_requests__a_bad_grammar_is_told_from_a_bad_request),
 		cmocka_unit_test(test_requests__a_grammar_that_allows_no_token_fails_its_request_only),
 	};

@@ -331,6 +331,24 @@ static void test_end__impossible_results_fail_the_request(void **state)
 	schedule_free(&s);
 }
 
+static void test_end__a_bias_without_any_token_is_the_requests_own_fault(void **state)
+{
+	struct schedule *s = bed_open(&bed_options);
+	struct engine_request q = bed_request(1, 20, 100);
+	struct schedule_result *results;
+	struct schedule_event end;
+
+	(void)state;
+	bed_submit(s, &q, 0);
+	results = bed_results(schedule_plan(s, 0, 1));
+	results[0].outcome = SCHEDULE_FORBIDDEN;
+	bed_done(s, results, 0);
+	assert_int_equal(results[0].taken, 0);
+	assert_int_equal(bed_end(s, 1, &end), ENGINE_END_REFUSED);
+	assert_non_null(strstr(end.text, "logit_bias"));
+	schedule_free(&s);
+}
+
 static void test_done__results_that_belong_to_no_plan_are_a_bug(void **state)
 {
 	struct schedule *s = bed_open(&bed_options);
@@ -365,6 +383,7 @@ int main(void)
 		cmocka_unit_test(test_end__pages_of_a_failed_request_are_not_cached),
 		cmocka_unit_test(test_end__a_failed_request_leaves_older_pages_in_the_cache),
 		cmocka_unit_test(test_end__impossible_results_fail_the_request),
+		cmocka_unit_test(test_end__a_bias_without_any_token_is_the_requests_own_fault),
 		cmocka_unit_test(test_done__results_that_belong_to_no_plan_are_a_bug),
 	};
 

@@ -84,6 +84,11 @@ static void take_result(struct schedule *s, const struct schedule_entry *e, stru
 	struct request *r = s->requests + e->number;
 	int32_t rows = e->most > 1 ? result->count : e->rows;
 
+	if (result->finite && result->outcome == SCHEDULE_FORBIDDEN) {
+		request_end(s, e->number, ENGINE_END_REFUSED,
+			    "logit_bias forbids every token that can follow the text");
+		return;
+	}
 	if (!result->finite || result->outcome == SCHEDULE_FAILED) {
 		request_end(s, e->number, ENGINE_END_FAILED,
 			    result->finite ? "no token can follow: every token is excluded"

@@ -164,8 +164,9 @@ const struct schedule_plan *schedule_oldest(const struct schedule *s);
 
 enum schedule_outcome {
 	SCHEDULE_CONTINUES,
-	SCHEDULE_STOPPED, /* the last token of `tokens` ends the text: a stop id, or the grammar's end */
-	SCHEDULE_FAILED,  /* no token could be chosen */
+	SCHEDULE_STOPPED,   /* the last token of `tokens` ends the text: a stop id, or the grammar's end */
+	SCHEDULE_FORBIDDEN, /* no token could be chosen: the request's bias forbids each allowed one */
+	SCHEDULE_FAILED,    /* no token could be chosen for another reason */
 };
 
 /* The result of one entry. */

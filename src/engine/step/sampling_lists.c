@@ -77,11 +77,11 @@ static enum status room_for(struct sampling_lists *l, int64_t more, struct error
 	return STATUS_OK;
 }
 
-/* The request's bias; before min_tokens, its stop ids are impossible. */
+/* The request's bias. Before min_tokens its stop ids are impossible; a grammar's mask excludes them. */
 static enum status add_bias(struct sampling_lists *l, struct sample_row *row, const struct running *r,
 			    int64_t index, struct error *err)
 {
-	const size_t stops = index < r->min_tokens ? r->stops : 0;
+	const size_t stops = index < r->min_tokens && !r->grammar ? r->stops : 0;
 	enum status st = room_for(l, (int64_t)(r->biases + stops), err);
 
 	if (st)
