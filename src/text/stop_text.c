@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/stop_text.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,9 +98,9 @@ enum status stop_stream_begin(struct stop_stream *s, const struct stop_texts *st
 		       : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a stream");
 }
 
-/* Adds one byte. Returns the longest beginning of a stop string at the end; sets `found` if one is complete.
- */
-static size_t add_byte(struct stop_stream *s, char byte)
+/* Adds one byte. Returns the longest beginning of a stop string at the end. If one is complete and `ends`,
+ * sets `found`. */
+static size_t add_byte(struct stop_stream *s, char byte, bool ends)
 {
 	size_t longest = 0, complete = 0;
 
@@ -107,6 +108,8 @@ static size_t add_byte(struct stop_stream *s, char byte)
 		const struct stop *stop = &s->stops->stops[i];
 		size_t matched = advance(stop, s->matched[i], byte);
 
+		if (matched == stop->size && !ends)
+			matched = stop->back[matched];
 		s->matched[i] = (uint16_t)matched;
 		if (matched > longest)
 			longest = matched;
@@ -118,7 +121,7 @@ static size_t add_byte(struct stop_stream *s, char byte)
 	return longest;
 }
 
-void stop_stream_add(struct stop_stream *s, const char *piece, size_t size, struct text *out)
+static void add(struct stop_stream *s, const char *piece, size_t size, bool ends, struct text *out)
 {
 	size_t before = s->held.size, longest = before;
 
@@ -130,7 +133,7 @@ void stop_stream_add(struct stop_stream *s, const char *piece, size_t size, stru
 		return;
 	}
 	for (size_t i = 0; i < size && s->found < 0; i++) {
-		longest = add_byte(s, piece[i]);
+		longest = add_byte(s, piece[i], ends);
 		if (s->found >= 0) {
 			text_add_bytes(out, text_str(&s->held),
 				       before + i + 1 - s->stops->stops[s->found].size);
@@ -143,6 +146,16 @@ void stop_stream_add(struct stop_stream *s, const char *piece, size_t size, stru
 	text_add_bytes(out, s->held.data, s->held.size - longest);
 	memmove(s->held.data, s->held.data + s->held.size - longest, longest + 1);
 	s->held.size = longest;
+}
+
+void stop_stream_add(struct stop_stream *s, const char *piece, size_t size, struct text *out)
+{
+	add(s, piece, size, true, out);
+}
+
+void stop_stream_pass(struct stop_stream *s, const char *piece, size_t size, struct text *out)
+{
+	add(s, piece, size, false, out);
 }
 
 void stop_stream_end(struct stop_stream *s, struct text *out)

@@ -34,6 +34,8 @@ enum status stop_stream_begin(struct stop_stream *s, const struct stop_texts *st
  * ends the stream; of several, the longest.
  */
 void stop_stream_add(struct stop_stream *s, const char *piece, size_t size, struct text *out);
+/* The same for text that cannot end the stream. Its end may still be the beginning of a stop string. */
+void stop_stream_pass(struct stop_stream *s, const char *piece, size_t size, struct text *out);
 /* The stream ends without a stop string: appends the held text. */
 void stop_stream_end(struct stop_stream *s, struct text *out);
 void stop_stream_release(struct stop_stream *s);

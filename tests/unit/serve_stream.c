@@ -151,6 +151,19 @@ static void test_stream__stop_strings_across_tokens(void **state)
 	expect_stream(&qwen25, "{" HI ",\"skip_special_tokens\":false}", "a<|im_end|>", "say:a<|im_end|>", false);
 }
 
+/* Each letter is a token here. */
+static void test_stream__stop_strings_count_beyond_min_tokens(void **state)
+{
+	(void)state;
+	expect_stream(&qwen25, "{" HI ",\"stop\":\"z\",\"min_tokens\":3}", "qzqzqz", "say:qzq", true);
+	expect_stream(&qwen25, "{" HI ",\"stop\":\"z\",\"min_tokens\":4}", "qzqzqz", "say:qzqzq", true);
+	expect_stream(&qwen25, "{" HI ",\"stop\":\"z\",\"min_tokens\":6}", "qzqzqz", "say:qzqzqz", false);
+	/* a stop string that begins before and ends beyond */
+	expect_stream(&qwen25, "{" HI ",\"stop\":\"zqz\",\"min_tokens\":4}", "qzqzqz", "say:qzq", true);
+	expect_stream(&qwen25, "{" HI ",\"stop\":\"zq\",\"min_tokens\":5,\"include_stop_str_in_output\":true}", "qzqzqzq",
+		      "say:qzqzqzq", true);
+}
+
 static void test_stream__thoughts(void **state)
 {
 	(void)state;
@@ -216,6 +229,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stream__calls_in_any_pieces), cmocka_unit_test(test_stream__one_call_only),
 		cmocka_unit_test(test_stream__stop_strings_across_tokens), cmocka_unit_test(test_stream__thoughts),
+		cmocka_unit_test(test_stream__stop_strings_count_beyond_min_tokens),
 		cmocka_unit_test(test_stream__characters),	    cmocka_unit_test(test_stream__words),
 	};
 

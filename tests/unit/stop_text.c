@@ -84,12 +84,35 @@ static void test_stop_text__passes_on_what_is_certain(void **state)
 	text_release(&out);
 }
 
-/* The end of the stop string that is complete first; of several the longest. */
-static int search(const char *text, const char *const *stops, size_t count, size_t *begin)
+static void test_stop_text__text_that_cannot_end_is_passed_on(void **state)
+{
+	const char *const stops[] = {"abab"};
+	struct stop_texts *texts = texts_of(stops, 1);
+	struct stop_stream s;
+	struct text out = {0};
+
+	(void)state;
+	assert_int_equal(stop_stream_begin(&s, texts, NULL), STATUS_OK);
+	stop_stream_pass(&s, "abab", 4, &out);
+	assert_string_equal(text_str(&out), "ab");
+	stop_stream_pass(&s, "ab", 2, &out);
+	assert_string_equal(text_str(&out), "abab");
+	assert_int_equal(s.found, -1);
+	stop_stream_add(&s, "a", 1, &out);
+	stop_stream_add(&s, "b", 1, &out);
+	assert_string_equal(text_str(&out), "abab");
+	assert_int_equal(s.found, 0);
+	stop_stream_release(&s);
+	stop_texts_destroy(&texts);
+	text_release(&out);
+}
+
+/* The end of the stop string that is complete first behind `from`; of several the longest. */
+static int search(const char *text, size_t from, const char *const *stops, size_t count, size_t *begin)
 {
 	int found = -1;
 
-	for (size_t end = 1; end <= strlen(text) && found < 0; end++) {
+	for (size_t end = from + 1; end <= strlen(text) && found < 0; end++) {
 		size_t longest = 0;
 
 		for (size_t i = 0; i < count; i++) {
@@ -116,7 +139,7 @@ static void test_stop_text__any_texts_in_any_pieces(void **state)
 		struct stop_texts *texts;
 		struct stop_stream s;
 		struct text out = {0};
-		size_t size, begin = 0, count;
+		size_t size, begin = 0, count, from;
 		int due;
 
 #define NEXT(n) ((seed = seed * 1664525 + 1013904223) >> 16) % (n)
@@ -128,13 +151,19 @@ static void test_stop_text__any_texts_in_any_pieces(void **state)
 		for (size_t k = 0; k < size; k++)
 			text[k] = (char)('a' + NEXT(2));
 		begin = size;
-		due = search(text, stops, count, &begin);
+		from = round % 2 ? NEXT(size + 1) : 0;
+		due = search(text, from, stops, count, &begin);
 		texts = texts_of(stops, count);
 		assert_int_equal(stop_stream_begin(&s, texts, NULL), STATUS_OK);
 		for (size_t at = 0, part; at < size; at += part) {
 			part = 1 + NEXT(4);
 			part = part > size - at ? size - at : part;
-			stop_stream_add(&s, text + at, part, &out);
+			if (at < from) {
+				part = part > from - at ? from - at : part;
+				stop_stream_pass(&s, text + at, part, &out);
+			} else {
+				stop_stream_add(&s, text + at, part, &out);
+			}
 		}
 #undef NEXT
 		stop_stream_end(&s, &out);
@@ -174,6 +203,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stop_text__ends_the_text_before_it),
 		cmocka_unit_test(test_stop_text__passes_on_what_is_certain),
+		cmocka_unit_test(test_stop_text__text_that_cannot_end_is_passed_on),
 		cmocka_unit_test(test_stop_text__any_texts_in_any_pieces),
 		cmocka_unit_test(test_stop_text__refusals_name_the_string),
 	};

@@ -139,7 +139,7 @@ static void add_thought(struct stream *s, const char *text, size_t size)
 	}
 }
 
-/* Passes on what no stop string can reach. */
+/* Passes on what no stop string can reach. A stop string counts if its last token comes after min_tokens. */
 static void add_stops(struct stream *s, const char *text, size_t size)
 {
 	const struct request *r = s->request;
@@ -149,7 +149,10 @@ static void add_stops(struct stream *s, const char *text, size_t size)
 		return;
 	}
 	s->passed.size = 0;
-	stop_stream_add(&s->stops, text, size, &s->passed);
+	if (s->tokens > r->engine.min_tokens)
+		stop_stream_add(&s->stops, text, size, &s->passed);
+	else
+		stop_stream_pass(&s->stops, text, size, &s->passed);
 	add_thought(s, text_str(&s->passed), s->passed.size);
 	if (s->stops.found < 0)
 		return;
@@ -163,6 +166,7 @@ bool stream_token(struct stream *s, int32_t id)
 {
 	if (s->stopped)
 		return false;
+	s->tokens++;
 	s->bytes.size = s->fresh.size = 0;
 	prompter_decode(s->prompter, id, s->request->control, &s->bytes);
 	if (s->bytes.size)

@@ -16,6 +16,7 @@ struct stream {
 	char partial[4]; /* an incomplete character */
 	size_t partial_size;
 	struct text bytes, fresh; /* bytes of the present token, and the characters that they complete */
+	int64_t tokens;		  /* that have come */
 	struct stop_stream stops;
 	struct text passed; /* text that belongs to no stop string */
 	struct text thought_held;
