@@ -342,6 +342,42 @@ static void test_answer__the_last_item_of_a_cut_response_is_incomplete(void **st
 	}
 }
 
+/* Tokens that are parts of one character, and an id that the tokenizer does not have, twice. */
+static void test_answer__tokens_that_are_no_text_are_told_apart(void **state)
+{
+	static const char whole[] = "\xf0\x90\x8d\x88";
+	struct answer *a = answer_for(PROTOCOL_COMPLETION, "{\"prompt\":\"hi\",\"logprobs\":5}");
+	struct engine_event e = {.kind = ENGINE_EVENT_TOKEN, .tops = 5};
+	struct prompt_ids ids = {0};
+	json_t *body, *logprobs, *tops;
+	json_error_t why;
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(prompter_text(bed.worker, whole, strlen(whole), false, &ids, &err), STATUS_OK);
+	assert_int_equal(ids.count, 3);
+	for (int i = 0; i < 5; i++)
+		e.top[i] = (struct engine_logprob){i < 3 ? ids.ids[i] : prompter_size(bed.prompter) + i, -1 - (float)i};
+	for (size_t i = 0; i < ids.count; i++) {
+		e.token = ids.ids[i];
+		answer_event(&a->choices[0], &e, 1000 + i);
+	}
+	end_with(&a->choices[0], ENGINE_END_STOP);
+	body = json_loadb(text_str(&a->out), a->out.size, JSON_REJECT_DUPLICATES, &why);
+	if (!body)
+		fail_msg("%s in %s", why.text, text_str(&a->out));
+	logprobs = json_object_get(json_array_get(json_object_get(body, "choices"), 0), "logprobs");
+	assert_string_equal(json_string_value(json_array_get(json_object_get(logprobs, "tokens"), 2)), "bytes:\\x88");
+	tops = json_array_get(json_object_get(logprobs, "top_logprobs"), 0);
+	assert_int_equal(json_object_size(tops), 4);
+	assert_true(json_number_value(json_object_get(tops, "bytes:\\xf0\\x90")) == -1);
+	assert_true(json_number_value(json_object_get(tops, "bytes:\\x88")) == -3);
+	assert_true(json_number_value(json_object_get(tops, "")) == -4); /* the likelier one */
+	json_decref(body);
+	free(ids.ids);
+	answer_destroy(&a);
+}
+
 /* The field of a 400 that the engine's refusal, in its own words, becomes. */
 static void refused_for(enum protocol protocol, const char *body, const char *words, const char *field)
 {
@@ -456,6 +492,7 @@ int main(void)
 		cmocka_unit_test(test_answer__chat_whole_and_streamed),
 		cmocka_unit_test(test_answer__completions_of_several_prompts),
 		cmocka_unit_test(test_answer__each_chunk_tells_the_usage_if_asked),
+		cmocka_unit_test(test_answer__tokens_that_are_no_text_are_told_apart),
 		cmocka_unit_test(test_answer__messages_and_responses_are_json),
 		cmocka_unit_test(test_answer__responses_have_log_probabilities_of_their_text),
 		cmocka_unit_test(test_answer__the_last_item_of_a_cut_response_is_incomplete),

@@ -26,6 +26,16 @@ uint32_t utf8_decode(const char *s, size_t *size)
 	return code;
 }
 
+bool utf8_is_valid(const char *s, size_t size)
+{
+	size_t step;
+
+	for (size_t at = 0; at < size; at += step ? step : 1)
+		if (utf8_decode(s + at, &step) == UTF8_REPLACEMENT && step == 1)
+			return false;
+	return true;
+}
+
 bool utf8_is_control(uint32_t code)
 {
 	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c ||

@@ -12,6 +12,8 @@ enum { UTF8_REPLACEMENT = 0xfffd };
 /* Decodes one character; *size is the number of bytes consumed. An invalid byte gives U+FFFD and size 1.
  * The end gives 0. */
 uint32_t utf8_decode(const char *s, size_t *size);
+/* `s` ends with a NUL after `size` bytes; it may hold NULs. */
+bool utf8_is_valid(const char *s, size_t size);
 /* Skips a byte order mark, which some editors write at the beginning of a file. */
 void utf8_skip_bom(const char **text, size_t *size);
 /* True for C0, DEL and C1 controls, line and paragraph separators, and the marks that change the direction

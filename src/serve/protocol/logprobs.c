@@ -2,14 +2,36 @@
 /* Log probabilities in the two forms of OpenAI's API. */
 #include "serve/protocol/answer.h"
 
+#include "core/text/utf8.h"
 #include "serve/protocol/json_out.h"
 
+/* Appends bytes as OpenAI's completions write a token that is no text: bytes:\xe2\x80. */
+static void add_as_bytes(struct text *out, const struct text *bytes)
+{
+	text_add(out, "bytes:");
+	for (size_t i = 0; i < bytes->size; i++) {
+		const unsigned char c = (unsigned char)bytes->data[i];
+
+		if (c >= ' ' && c < 0x7f && c != '\\')
+			text_addf(out, "%c", c);
+		else
+			text_addf(out, "\\x%02x", c);
+	}
+}
+
+/* Appends the JSON string of a completion's token. */
 static void add_token(struct text *out, const struct prompter *p, int32_t id)
 {
-	struct text bytes = {0};
+	struct text bytes = {0}, shown = {0};
 
 	prompter_decode(p, id, true, &bytes);
-	json_out_bytes(out, text_str(&bytes), bytes.size);
+	if (utf8_is_valid(text_str(&bytes), bytes.size)) {
+		json_out_bytes(out, text_str(&bytes), bytes.size);
+	} else {
+		add_as_bytes(&shown, &bytes);
+		json_out_bytes(out, text_str(&shown), shown.size);
+	}
+	text_release(&shown);
 	text_release(&bytes);
 }
 
@@ -59,16 +81,31 @@ static size_t characters(const struct prompter *p, int32_t id)
 	return count;
 }
 
+static bool is_among(const struct text *name, const struct text *names, int32_t count)
+{
+	for (int32_t i = 0; i < count; i++)
+		if (!strcmp(text_str(&names[i]), text_str(name)))
+			return true;
+	return false;
+}
+
+/* An object by tokens. If two ids have the same text, the likelier one counts. */
 static void add_tops(struct text *out, const struct prompter *p, const struct engine_event *e, int32_t wanted)
 {
+	const int32_t tops = e->tops < wanted ? e->tops : wanted;
+	struct text names[ENGINE_TOP_MOST] = {{0}};
+
 	text_add(out, "{");
-	for (int32_t i = 0; i < e->tops && i < wanted; i++) {
-		text_add(out, i ? "," : "");
-		add_token(out, p, e->top[i].id);
-		text_add(out, ":");
+	for (int32_t i = 0; i < tops; i++) {
+		add_token(&names[i], p, e->top[i].id);
+		if (is_among(&names[i], names, i))
+			continue;
+		text_addf(out, "%s%s:", i ? "," : "", text_str(&names[i]));
 		json_out_logprob(out, (double)e->top[i].logprob);
 	}
 	text_add(out, "}");
+	for (int32_t i = 0; i < tops; i++)
+		text_release(&names[i]);
 }
 
 static void note(struct choice *c, int32_t token, const struct engine_event *e)
