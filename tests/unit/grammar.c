@@ -74,6 +74,7 @@ static const char *const sources[] = {
 	"{\"type\":\"grammar\",\"grammar\":\"root ::= \\\"(\\\" root \\\")\\\" | [a-z]* \"}",
 	"{\"type\":\"tool_calls\",\"format\":\"chatml\",\"mode\":\"auto\",\"parallel\":true,\"tools\":[{\"name\":\"ab\"}]}",
 	"{\"type\":\"json_object\",\"after\":\"</tool_call>\"}",
+	"{\"type\":\"json_object\",\"opening\":\"<tool_call>\",\"after\":\"</tool_call>\"}",
 };
 
 static void test_mask__equals_brute_force(void **state)
@@ -278,6 +279,10 @@ static void test_compile__refusals(void **state)
 		    "\"after\" is not a text");
 	bed_refused("{\"type\":\"json_object\",\"after\":\"\"}", NULL, STATUS_BAD_INPUT,
 		    "a mark has 0 bytes");
+	bed_refused("{\"type\":\"json_object\",\"after\":\"b\",\"opening\":1}", NULL, STATUS_BAD_INPUT,
+		    "\"opening\" is not a text");
+	bed_refused("{\"type\":\"json_object\",\"opening\":\"a\"}", NULL, STATUS_BAD_INPUT,
+		    "\"opening\" is given without \"after\"");
 }
 
 static void test_compile__limits(void **state)

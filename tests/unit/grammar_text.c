@@ -164,6 +164,28 @@ static void test_tools__chatml(void **state)
 		NO(f));
 }
 
+/* The model itself opens its thought, or leaves it out. */
+static void test_thought__may_be_left_out_unless_the_prompt_opened_it(void **state)
+{
+#define THOUGHT "\"opening\":\"<think>\",\"after\":\"</think>\","
+	static const char call[] = "<tool_call>\n{\"name\": \"g\", \"arguments\": {}}\n</tool_call>";
+	static const char thought_call[] = "<think>\n<tool_call>\n</think>\n\n"
+					   "<tool_call>\n{\"name\": \"g\", \"arguments\": {}}\n</tool_call>";
+
+	(void)state;
+	bed_expect("{" THOUGHT "\"type\":\"json_schema\",\"schema\":{\"enum\":[\"xy\"]}}",
+		   YES("\"xy\"", " \"xy\"", "<think></think>\"xy\"", "\n<think>\nSo <think> \"z\"\n</think>\n\n\"xy\""),
+		   NO("", "So</think>\"xy\"", "So <think></think>\"xy\"", "</think>\"xy\"", "<think>\"xy\"", "<think>So</think>",
+		      "<think>So</think>z\"xy\"", "\"xy\"<think></think>", "<think></think><think></think>\"xy\""));
+	bed_expect("{" THOUGHT "\"type\":\"tool_calls\",\"format\":\"chatml\",\"mode\":\"required\"," TOOLS "}",
+		   YES(call, thought_call), NO("", "So", thought_call + 7, "<think>So</think>\n\nSo"));
+	bed_expect("{" THOUGHT "\"type\":\"tool_calls\",\"format\":\"chatml\",\"mode\":\"auto\"," TOOLS "}",
+		   YES("", "So", call, thought_call, "<think>So</think>\nSo"), NO("<think>So</think>\n<tool_call>"));
+	/* the prompt opened it */
+	bed_expect("{\"after\":\"</think>\",\"type\":\"choice\",\"choices\":[\"a\"]}", YES("So</think>a", "</think>\n\na"),
+		   NO("a", "So", "<think>a"));
+}
+
 static void test_tools__llama_and_mistral(void **state)
 {
 	static const char f[] = "{\"name\": \"f\", \"parameters\": {\"x\": 1}}";
@@ -315,6 +337,7 @@ int main(void)
 		cmocka_unit_test(test_gbnf),
 		cmocka_unit_test(test_gbnf__refusals),
 		cmocka_unit_test(test_tools__chatml),
+		cmocka_unit_test(test_thought__may_be_left_out_unless_the_prompt_opened_it),
 		cmocka_unit_test(test_tools__llama_and_mistral),
 		cmocka_unit_test(test_tools__an_answer_may_have_a_schema),
 		cmocka_unit_test(test_tools__refusals),

@@ -50,8 +50,9 @@ static void test_prompt__the_models_own_template(void **state)
 	assert_true(r->engine.sampling.temperature == 0.5f && r->engine.sampling.top_k == 20 &&
 		    r->engine.sampling.top_p == 0.25f);
 	assert_true(r->think && !r->think_open);
-	/* an answer begins with a thought, and the grammar after it */
-	assert_string_equal(r->grammar, "{\"after\":\"</think>\",\"type\":\"json_object\"}");
+	/* an answer may begin with a thought, and the grammar comes after it */
+	assert_string_equal(r->grammar,
+			    "{\"opening\":\"<think>\",\"after\":\"</think>\",\"type\":\"json_object\"}");
 	request_destroy(&r);
 	r = serve_bed_good(&own, PROTOCOL_CHAT,
 			   "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"response_format\":{\"type\":\"json_object\"},"
@@ -77,6 +78,10 @@ static void test_prompt__an_open_thought(void **state)
 	assert_true(isnan(prompter_defaults(own.prompter)->temperature));
 	r = serve_bed_good(&own, PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}");
 	assert_true(r->think_open);
+	request_destroy(&r);
+	r = serve_bed_good(&own, PROTOCOL_CHAT,
+			   "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"response_format\":{\"type\":\"json_object\"}}");
+	assert_string_equal(r->grammar, "{\"after\":\"</think>\",\"type\":\"json_object\"}");
 	request_destroy(&r);
 	serve_bed_close(&own);
 	serve_bed_close(&bed);

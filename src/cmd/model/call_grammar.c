@@ -35,9 +35,9 @@ void call_grammar_close(struct call_grammar *g)
 }
 
 /* Puts the text behind a thought that may come first. */
-static void begin_with_thought(char **source)
+static void begin_with_thought(char **source, bool open)
 {
-	char *longer = *source ? grammar_source_after_thought(*source) : NULL;
+	char *longer = *source ? grammar_source_after_thought(*source, open) : NULL;
 
 	free(*source);
 	*source = longer;
@@ -50,6 +50,7 @@ enum status call_grammar_source(const struct call_grammar *g, const json_t *tool
 						 .tools = tools,
 						 .mode = call_grammar_words[g->mode],
 						 .parallel = true};
+	const enum thought thought = thought_at_end(prompt, g->thinks_first);
 	json_t *object;
 
 	*source = NULL;
@@ -63,8 +64,8 @@ enum status call_grammar_source(const struct call_grammar *g, const json_t *tool
 	object = grammar_source_tool_calls(&calls);
 	*source = object ? json_dumps(object, JSON_COMPACT) : NULL;
 	json_decref(object);
-	if (thought_at_end(prompt, g->thinks_first) != THOUGHT_NONE)
-		begin_with_thought(source);
+	if (thought != THOUGHT_NONE)
+		begin_with_thought(source, thought == THOUGHT_OPEN);
 	return *source ? STATUS_OK
 		       : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 					 "out of memory for a grammar");

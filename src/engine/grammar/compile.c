@@ -147,25 +147,69 @@ static void build_source(struct builder *b, const json_t *source, uint32_t from,
 		     "\"type\" is not json_object, json_schema, regex, choice, grammar or tool_calls");
 }
 
+/* At most four blanks and newlines. */
+static void build_blanks(struct builder *b, uint32_t from, uint32_t to)
+{
+	build_expr(b, json_pattern(b, "[ \n]{0,4}"), from, to);
+}
+
+/* The opening mark, behind blanks. Returns the node behind it. */
+static uint32_t build_opening(struct builder *b, const char *mark, uint32_t from)
+{
+	uint32_t begin = build_node(b), behind = build_node(b);
+
+	build_blanks(b, from, begin);
+	build_text(b, begin, mark, strlen(mark), behind);
+	return behind;
+}
+
+static bool check_marks(struct builder *b, const json_t *opening, const json_t *after)
+{
+	if (after && !json_is_string(after))
+		builder_fail(b, STATUS_BAD_INPUT, "\"after\" is not a text");
+	if (opening && !json_is_string(opening))
+		builder_fail(b, STATUS_BAD_INPUT, "\"opening\" is not a text");
+	if (opening && !after)
+		builder_fail(b, STATUS_BAD_INPUT, "\"opening\" is given without \"after\"");
+	return !b->status;
+}
+
+/* The text that comes or may come first. Returns the node where the source's own text begins. */
+static uint32_t build_first(struct builder *b, const json_t *source, uint32_t from)
+{
+	const json_t *opening = json_object_get(source, "opening"), *after = json_object_get(source, "after");
+	uint32_t inside = from, behind, own;
+
+	if (!check_marks(b, opening, after) || !after)
+		return from;
+	behind = build_node(b);
+	own = build_node(b);
+	if (opening) {
+		build_empty(b, from, own);
+		inside = build_opening(b, json_string_value(opening), from);
+	}
+	build_until(b, inside, json_string_value(after), behind, 0);
+	build_blanks(b, behind, own);
+	return own;
+}
+
+static void read_whitespace(struct builder *b, const json_t *source)
+{
+	const json_t *value = json_object_get(source, "whitespace");
+	const char *space = json_string_value(value);
+
+	b->compact = space && !strcmp(space, "compact");
+	if (value && !b->compact && (!space || strcmp(space, "flexible") != 0))
+		builder_fail(b, STATUS_BAD_INPUT, "\"whitespace\" is not flexible or compact");
+}
+
 /* The whole text: what may come before, then the source's own text. */
 static uint32_t build_root(struct builder *b, const json_t *source)
 {
-	const char *space = json_string_value(json_object_get(source, "whitespace"));
-	const json_t *after = json_object_get(source, "after");
-	uint32_t root = build_rule(b), end = build_node(b), from = b->status ? 0 : rule_start(b, root), begin;
+	uint32_t root = build_rule(b), end = build_node(b), from = b->status ? 0 : rule_start(b, root);
 
-	b->compact = space && !strcmp(space, "compact");
-	if (json_object_get(source, "whitespace") && !b->compact &&
-	    (!space || strcmp(space, "flexible") != 0))
-		builder_fail(b, STATUS_BAD_INPUT, "\"whitespace\" is not flexible or compact");
-	if (after && !json_is_string(after))
-		builder_fail(b, STATUS_BAD_INPUT, "\"after\" is not a text");
-	if (after && !b->status) {
-		begin = build_node(b);
-		build_until(b, from, json_string_value(after), begin, 0);
-		from = build_node(b);
-		build_expr(b, json_pattern(b, "[ \n]{0,4}"), begin, from);
-	}
+	read_whitespace(b, source);
+	from = build_first(b, source, from);
 	if (!b->status)
 		build_source(b, source, from, end);
 	build_end(b, end);

@@ -9,11 +9,12 @@ json_t *grammar_source_tool_calls(const struct grammar_tool_calls *c)
 			 c->answer);
 }
 
-char *grammar_source_after_thought(const char *source)
+char *grammar_source_after_thought(const char *source, bool open)
 {
 	struct text longer = {0};
 
-	text_add(&longer, "{\"after\":\"</think>\",");
+	text_add(&longer, open ? "{" : "{\"opening\":\"<think>\",");
+	text_add(&longer, "\"after\":\"</think>\",");
 	text_add(&longer, source + 1);
 	if (longer.failed)
 		text_release(&longer);

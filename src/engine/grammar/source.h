@@ -16,7 +16,7 @@ struct grammar_tool_calls {
 };
 /* Owner: caller, json_decref. NULL: out of memory. */
 json_t *grammar_source_tool_calls(const struct grammar_tool_calls *c);
-/* The same source for a text that begins with a thought, which ends with </think>. `source` is a JSON object
- * that is not empty. Owner: caller, free. NULL: out of memory. */
-char *grammar_source_after_thought(const char *source);
+/* The same source for a text that may begin with a thought, from <think> to </think>. `open`: it begins
+ * within a thought. `source` is a JSON object that is not empty. Owner: caller, free. NULL: out of memory. */
+char *grammar_source_after_thought(const char *source, bool open);
 #endif

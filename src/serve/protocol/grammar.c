@@ -224,7 +224,7 @@ bool request_grammar_after_thought(struct request_reading *in)
 
 	if (!r->grammar)
 		return true;
-	longer = grammar_source_after_thought(r->grammar);
+	longer = grammar_source_after_thought(r->grammar, r->think_open);
 	if (!longer)
 		return request_out_of_memory(in->err);
 	free(r->grammar);

@@ -18,7 +18,7 @@ bool request_common(struct request_reading *in, const json_t *body);
 const char *request_length_field(const json_t *body);
 /* response_format, tools and tool_choice, after the tools are known. */
 bool request_grammar(struct request_reading *in, const json_t *body, const json_t *tools);
-/* The grammar begins after the thought that comes first. */
+/* The grammar begins after a thought, if one comes first. `think_open` must be set. */
 bool request_grammar_after_thought(struct request_reading *in);
 bool request_chat(struct request_reading *in, json_t *body);
 bool request_completion(struct request_reading *in, const json_t *body);
