@@ -65,6 +65,18 @@ uint64_t serve_now_ns(void)
 	return clock_now_ns(clock_monotonic());
 }
 
+/* Passes an event on, and observes the time since the token before. True: the engine is to cancel it. */
+static bool take_event(struct front_end *fe, struct choice *c, const struct engine_event *e)
+{
+	const int32_t tokens = c->tokens;
+	const uint64_t last_ns = c->last_ns;
+	const bool cancel = answer_event(c, e, fe->now_ns);
+
+	if (tokens && c->tokens > tokens)
+		metrics_observe(&fe->metrics, METRIC_ITL, (double)(fe->now_ns - last_ns) * 1e-9);
+	return cancel;
+}
+
 /* A client that does not read must not fill the memory. */
 static void on_event(void *arg, struct choice *c, const struct engine_event *e)
 {
@@ -72,7 +84,7 @@ static void on_event(void *arg, struct choice *c, const struct engine_event *e)
 	struct exchange *x = c->answer->owner;
 	bool was_failed = c->answer->failed;
 
-	if (answer_event(c, e, fe->now_ns))
+	if (take_event(fe, c, e))
 		link_cancel(fe->link, c);
 	if (c->answer->failed && !was_failed)
 		for (size_t i = 0; i < c->answer->count; i++)

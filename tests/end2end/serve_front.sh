@@ -209,6 +209,18 @@ ok "metrics: requests" [ "$(metric assay_requests_success_total)" -gt 1000 ]
 ok "metrics: vLLM's names" [ "$(metric vllm:request_success_total)" = "$(metric assay_requests_success_total)" ]
 ok "metrics: tokens" [ "$(metric vllm:generation_tokens_total)" -gt 1000 ]
 ok "metrics: histograms" sh -c "curl -s $url/metrics | grep -q '^vllm:time_to_first_token_seconds_bucket{model_name=\"stand-in\",le=\"+Inf\"} [0-9]'"
+gaps=$(metric assay_inter_token_latency_seconds_count) gap_s=$(metric assay_inter_token_latency_seconds_sum)
+means=$(metric assay_time_per_output_token_seconds_count) mean_s=$(metric assay_time_per_output_token_seconds_sum)
+is 200 /v1/completions '{"prompt":"Hello","max_tokens":6,"ignore_eos":true}'
+ok "metrics: the mean time between tokens of a request" until_metric vllm:request_time_per_output_token_seconds_count $((means + 1))
+ok "metrics: each time between tokens" [ "$(metric vllm:inter_token_latency_seconds_count)" = $((gaps + 5)) ]
+ok "metrics: which together last as long" awk -v gap="$gap_s" -v mean="$mean_s" -v gap_now="$(metric assay_inter_token_latency_seconds_sum)" \
+	-v mean_now="$(metric assay_time_per_output_token_seconds_sum)" 'BEGIN {
+		d = gap_now - gap - 5 * (mean_now - mean)
+		exit !(gap_now > gap && d < 1e-5 && d > -1e-5) }'
+is 200 /v1/completions '{"prompt":"Hello","max_tokens":6,"n":2,"ignore_eos":true}'
+ok "metrics: also of a request with two answers" until_metric assay_time_per_output_token_seconds_count $((means + 2))
+ok "metrics: whose tokens are counted apart" [ "$(metric assay_inter_token_latency_seconds_count)" = $((gaps + 15)) ]
 ok "the log has lengths and times" says '"endpoint":"/v1/chat/completions","status":200,"end":"sent","body_bytes":[0-9]*,"id":"chatcmpl-[^"]*","stream":true,"choices":1,"prompt_tokens":[0-9]*,"cached_tokens":[0-9]*,"tokens":[0-9]*,"retries":0,"first_token_s":[0-9.]*,"total_s":[0-9.]*}' log
 ok "and no contents" sh -c "! grep -q 'Hello' log front.err"
 ok "the port is in use" sh -c "'$build/tests/serve/serve_front' '$tmp/model' --port ${url##*:} > /dev/null 2> err < /dev/null; [ \$? = 2 ] && grep -q 'is in use by another program; choose one with --port' err"

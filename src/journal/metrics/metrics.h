@@ -36,7 +36,8 @@ enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 	X(ENGINE_READY, "assay_engine_ready", GAUGE, "bool", NULL, "1 while an engine with loaded weights answers") \
 	X(ENGINE_STARTS, "assay_engine_starts_total", COUNTER, "starts", NULL, "Starts of the engine process") \
 	X(TTFT, "assay_time_to_first_token_seconds", HISTOGRAM, "seconds", "vllm:time_to_first_token_seconds", "Time from a request's last byte to its first token") \
-	X(ITL, "assay_inter_token_latency_seconds", HISTOGRAM, "seconds", "vllm:inter_token_latency_seconds", "Mean time between tokens of a request, per request") \
+	X(ITL, "assay_inter_token_latency_seconds", HISTOGRAM, "seconds", "vllm:inter_token_latency_seconds", "Time between two tokens of a sequence that follow each other") \
+	X(TPOT, "assay_time_per_output_token_seconds", HISTOGRAM, "seconds", "vllm:request_time_per_output_token_seconds", "Mean time between tokens of a request, per request") \
 	X(LATENCY, "assay_request_seconds", HISTOGRAM, "seconds", "vllm:e2e_request_latency_seconds", "Time from a request's last byte to the end of its answer") \
 	X(PROMPT_LENGTH, "assay_request_prompt_tokens", HISTOGRAM, "tokens", "vllm:request_prompt_tokens", "Tokens of a request's prompts") \
 	X(TEXT_LENGTH, "assay_request_generated_tokens", HISTOGRAM, "tokens", "vllm:request_generation_tokens", "Tokens generated for a request")

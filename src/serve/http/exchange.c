@@ -76,7 +76,7 @@ static void observe(const struct exchange *x)
 	metrics_observe(m, METRIC_PROMPT_LENGTH, (double)u.prompt);
 	metrics_observe(m, METRIC_TEXT_LENGTH, (double)u.tokens);
 	if (u.tokens > (int64_t)a->count)
-		metrics_observe(m, METRIC_ITL,
+		metrics_observe(m, METRIC_TPOT,
 				(double)(a->last_ns - a->first_ns) * 1e-9 /
 					((double)u.tokens / (double)a->count - 1));
 }

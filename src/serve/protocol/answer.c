@@ -287,7 +287,7 @@ static bool on_token(struct choice *c, const struct engine_event *e, uint64_t no
 	struct answer *a = c->answer;
 	bool more;
 
-	a->last_ns = now_ns;
+	a->last_ns = c->last_ns = now_ns;
 	if (!a->first_ns)
 		a->first_ns = now_ns;
 	c->tokens++;

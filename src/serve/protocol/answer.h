@@ -43,7 +43,8 @@ struct choice {
 	const char *reason; /* "stop", "length", "tool_calls" */
 	const char *stop;   /* the stop string that ended it; NULL: none */
 	int32_t prompt_tokens, cached_tokens, tokens, thought_tokens;
-	uint64_t block; /* index of the open block of MESSAGES and RESPONSES, plus 1. 0: none */
+	uint64_t last_ns; /* when the last token came; 0: none */
+	uint64_t block;	  /* index of the open block of MESSAGES and RESPONSES, plus 1. 0: none */
 	enum part_kind block_kind;
 	size_t block_call; /* index of the call that the block holds */
 };
