@@ -67,8 +67,8 @@ struct grammar_limits {
  *    `answer` is for mode auto: the grammar of a text without a call. Without it, any text is one.
  * Members of every kind: "whitespace": "flexible" (default) or "compact", for JSON; "after": a text such as
  * "</think>": any text may come first, and the grammar begins after the first place where this text ends.
- * "opening", beside "after": a text such as "<think>": the text before the grammar begins with it, behind at
- * most four blanks and newlines, or is left out.
+ * With "opening" beside "after", a text such as "<think>", the text before the grammar may be left out. If it
+ * is there, it begins with the opening, after at most four blanks and newlines.
  *
  * Strict refuses a schema keyword that the automaton cannot enforce. Otherwise the keyword becomes a warning.
  * The default is false.
