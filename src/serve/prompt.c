@@ -221,7 +221,8 @@ bool prompter_read_call(const struct prompter *p, const char *text, size_t size,
 	text_add_bytes(&whole, text, size);
 	text_add(&whole, marked ? "</tool_call>" : "");
 	found = p->template && !whole.failed &&
-		!tool_calls_read(&calls, p->template, text_str(&whole), &err) && calls.count == 1;
+		!tool_calls_read(&calls, p->template, text_str(&whole), &err) && calls.count == 1 &&
+		!calls.broken;
 	json = found ? json_dumps(calls.calls[0].arguments, 0) : NULL;
 	if (json) {
 		*name = calls.calls[0].name;

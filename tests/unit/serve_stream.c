@@ -88,6 +88,17 @@ static void test_stream__calls_in_any_pieces(void **state)
 		expect_calls(&llama, parts, "{\"name\": \"f\", \"parameters\": {\"a\": \"x\"}}", "call:f|args:{\"a\": \"x\"}");
 		expect_calls(&llama, parts, "It is {5}.", "say:It is {5}.");
 		expect_calls(&llama, parts, "{\"answer\": 5}", "say:{\"answer\": 5}");
+		expect_calls(&qwen25, parts,
+			     "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"x</tool_call>\\\"<tool_call>{}\"}}</tool_call>y",
+			     "call:f|args:{\"a\": \"x</tool_call>\\\"<tool_call>{}\"}|say:y");
+		expect_calls(&qwen25, parts,
+			     "<tool_call>{\"arguments\": {\"a\": \"</tool_call>\"}, \"name\": \"f\"}<tool_call>{\"name\": \"g\"}",
+			     "call:f|args:{\"a\": \"</tool_call>\"}|call:g|args:{}");
+		/* a string that does not end */
+		expect_calls(&qwen25, parts,
+			     "<tool_call>{\"name: f</tool_call> so \"what\" <tool_call>{\"name\": \"g\"}</tool_call>",
+			     "say:<tool_call>{\"name: f</tool_call> so \"what\"|call:g|args:{}");
+		expect_calls(&qwen25, parts, "<tool_call>it is \"so</tool_call>z", "say:<tool_call>it is \"so</tool_call>z");
 	}
 	/* arguments that were cut are delivered as far as they came */
 	expect_calls(&qwen25, true, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": ", "call:f|args:{\"a\": ");

@@ -85,6 +85,23 @@ static void test_tool_call__an_unclosed_one_is_read_where_it_is_whole(void **sta
 	       1);
 }
 
+static void test_tool_call__a_mark_in_a_string_is_part_of_it(void **state)
+{
+	(void)state;
+	expect("qwen2.5",
+	       "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"x</tool_call>\\\"<tool_call>{}\"}}</tool_call> y "
+	       "<tool_call>{\"name\": \"g\"}",
+	       "{\"content\":\"y\",\"tool_calls\":[{\"name\":\"f\",\"arguments\":{\"a\":\"x</tool_call>\\\"<tool_call>{}\"}},"
+	       "{\"name\":\"g\",\"arguments\":{}}]}",
+	       0);
+	/* a string that does not end */
+	expect("qwen2.5",
+	       "<tool_call>{\"name\": \"f</tool_call> so \"what\" <tool_call>{\"name\": \"g\"}</tool_call>",
+	       "{\"content\":\"<tool_call>{\\\"name\\\": \\\"f</tool_call>\\nso \\\"what\\\"\",\"tool_calls\":[{\"name\":"
+	       "\"g\",\"arguments\":{}}]}",
+	       1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -93,6 +110,7 @@ int main(void)
 		cmocka_unit_test(test_tool_call__llama_has_parameters_and_no_marks),
 		cmocka_unit_test(test_tool_call__a_broken_one_stays_text_and_is_counted),
 		cmocka_unit_test(test_tool_call__an_unclosed_one_is_read_where_it_is_whole),
+		cmocka_unit_test(test_tool_call__a_mark_in_a_string_is_part_of_it),
 	};
 
 	return cmocka_run_group_tests_name("tool_call", tests, NULL, NULL);

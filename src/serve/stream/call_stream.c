@@ -3,7 +3,7 @@
 
 #include "serve/stream/words.h"
 
-static const char *const marks[] = {"<tool_call>", "</tool_call>"};
+static const char *const marks[] = {CALL_OPEN_MARK, CALL_CLOSE_MARK};
 enum { OPEN, CLOSE, BODY_MOST = 4 << 20 };
 
 static bool is_space(char c)
@@ -52,24 +52,32 @@ static void arguments(const struct call_stream *s, const char *text, size_t size
 		sink(arg, PART_ARGUMENTS, text, size);
 }
 
-/* The first `size` held bytes are a whole body. `raw`: as the model wrote it, marks included. */
-static void whole_body(struct call_stream *s, size_t size, size_t raw, part_sink *sink, void *arg)
+/* The first `size` held bytes are a whole body. True: they are a call, which was passed on. */
+static bool whole_body(struct call_stream *s, size_t size, part_sink *sink, void *arg)
 {
+	bool found;
 	struct text value = {0};
 	char *name = NULL;
 
-	if (prompter_read_call(s->prompter, s->held.data, size, &name, &value)) {
+	found = prompter_read_call(s->prompter, text_str(&s->held), size, &name, &value);
+	if (found) {
 		call_begins(s, name, strlen(name), sink, arg);
 		arguments(s, value.data, value.size, sink, arg);
-	} else {
-		if (s->form == CALL_FORM_MARKED)
-			sink(arg, PART_TEXT, marks[OPEN], strlen(marks[OPEN]));
-		sink(arg, PART_TEXT, s->held.data, raw);
-		s->said = true;
+		drop(&s->held, size);
 	}
 	free(name);
 	text_release(&value);
-	drop(&s->held, raw);
+	return found;
+}
+
+/* The first `size` held bytes, marks included, belong to a body that is no call: they are text. */
+static void broken_body(struct call_stream *s, size_t size, part_sink *sink, void *arg)
+{
+	if (s->form == CALL_FORM_MARKED)
+		sink(arg, PART_TEXT, marks[OPEN], strlen(marks[OPEN]));
+	sink(arg, PART_TEXT, text_str(&s->held), size);
+	s->said = true;
+	drop(&s->held, size);
 }
 
 /* Skips white space, then `word`. NULL: it is not there; *more is set if the text may only be too short. */
@@ -169,6 +177,7 @@ static bool outside(struct call_stream *s, part_sink *sink, void *arg)
 		say(s, at, sink, arg);
 		words_find(s->held.data, s->held.size, marks, 1, &at, &word);
 		drop(&s->held, at + strlen(marks[OPEN]));
+		s->scan = (struct call_scan){0};
 		s->state = CALL_BODY;
 		return true;
 	}
@@ -177,9 +186,35 @@ static bool outside(struct call_stream *s, part_sink *sink, void *arg)
 	return false;
 }
 
+/* A body that is no JSON extends to the first mark, wherever it is. False: no mark has come. */
+static bool body_to_first_mark(struct call_stream *s, part_sink *sink, void *arg)
+{
+	size_t at, word;
+
+	if (!words_find(text_str(&s->held), s->held.size, marks, 2, &at, &word))
+		return false;
+	broken_body(s, word == CLOSE ? at + strlen(marks[CLOSE]) : at, sink, arg);
+	s->state = CALL_OUTSIDE;
+	return true;
+}
+
+static bool marked_body(struct call_stream *s, part_sink *sink, void *arg)
+{
+	size_t at;
+	const enum call_end end = call_end_find(&s->scan, text_str(&s->held), s->held.size, &at);
+
+	if (end == CALL_END_UNKNOWN)
+		return false;
+	if (end == CALL_END_BROKEN || !whole_body(s, at, sink, arg))
+		return body_to_first_mark(s, sink, arg);
+	drop(&s->held, end == CALL_END_CLOSE ? strlen(marks[CLOSE]) : 0);
+	s->state = CALL_OUTSIDE;
+	return true;
+}
+
 static bool body(struct call_stream *s, part_sink *sink, void *arg)
 {
-	size_t at, word, size = 0;
+	size_t size = 0;
 	const char *name = NULL, *begin = NULL;
 	bool more = false;
 
@@ -193,14 +228,7 @@ static bool body(struct call_stream *s, part_sink *sink, void *arg)
 		s->state = CALL_ARGUMENTS;
 		return true;
 	}
-	if (s->form == CALL_FORM_MARKED &&
-	    words_find(text_str(&s->held), s->held.size, marks, 2, &at, &word)) {
-		/* a call extends to its closing mark or, if that is missing, to the next mark */
-		whole_body(s, at, word == CLOSE ? at + strlen(marks[CLOSE]) : at, sink, arg);
-		s->state = CALL_OUTSIDE;
-		return true;
-	}
-	return false;
+	return s->form == CALL_FORM_MARKED && marked_body(s, sink, arg);
 }
 
 static bool in_arguments(struct call_stream *s, part_sink *sink, void *arg)
@@ -231,13 +259,10 @@ static bool rest(struct call_stream *s)
 	return true;
 }
 
-void call_stream_add(struct call_stream *s, const char *text, size_t size, part_sink *sink, void *arg)
+static void advance(struct call_stream *s, part_sink *sink, void *arg)
 {
 	bool more = true;
 
-	if (s->held.size + size > BODY_MOST)
-		return;
-	text_add_bytes(&s->held, text, size);
 	while (more && s->held.size)
 		switch (s->state) {
 		case CALL_OUTSIDE:
@@ -255,11 +280,30 @@ void call_stream_add(struct call_stream *s, const char *text, size_t size, part_
 		}
 }
 
+void call_stream_add(struct call_stream *s, const char *text, size_t size, part_sink *sink, void *arg)
+{
+	if (s->held.size + size > BODY_MOST)
+		return;
+	text_add_bytes(&s->held, text, size);
+	advance(s, sink, arg);
+}
+
+/* The text ends in a body. True: it was no call, and text follows its first mark. */
+static bool end_body(struct call_stream *s, part_sink *sink, void *arg)
+{
+	if (whole_body(s, s->held.size, sink, arg))
+		return false;
+	if (s->form == CALL_FORM_MARKED && body_to_first_mark(s, sink, arg))
+		return true;
+	broken_body(s, s->held.size, sink, arg);
+	return false;
+}
+
 void call_stream_end(struct call_stream *s, part_sink *sink, void *arg)
 {
-	if (s->state == CALL_BODY)
-		whole_body(s, s->held.size, s->held.size, sink, arg);
-	else if (s->state == CALL_OUTSIDE && s->held.size && (!s->calls || s->said))
+	while (s->state == CALL_BODY && end_body(s, sink, arg))
+		advance(s, sink, arg);
+	if (s->state == CALL_OUTSIDE && s->held.size && (!s->calls || s->said))
 		sink(arg, PART_TEXT, s->held.data, s->held.size);
 	call_stream_release(s);
 }

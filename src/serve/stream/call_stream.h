@@ -3,6 +3,7 @@
 #ifndef SERVE_STREAM_CALL_STREAM_H
 #define SERVE_STREAM_CALL_STREAM_H
 #include "serve/prompt.h"
+#include "text/chat/call_end.h"
 
 enum part_kind {
 	PART_TEXT,
@@ -21,7 +22,8 @@ struct call_stream {
 	struct text held; /* white space, a possible mark, or the body of a call */
 	enum { CALL_OUTSIDE, CALL_BODY, CALL_ARGUMENTS, CALL_REST } state;
 	size_t calls;
-	bool said; /* text other than white space came */
+	bool said;	       /* text other than white space came */
+	struct call_scan scan; /* of a body */
 	/* the scan of arguments */
 	int depth;
 	bool in_text, escaped;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/chat/tool_call.h"
 
+#include "text/chat/call_end.h"
 #include "text/chat/template_internal.h"
 
-static const char open_mark[] = "<tool_call>", close_mark[] = "</tool_call>";
+static const char open_mark[] = CALL_OPEN_MARK, close_mark[] = CALL_CLOSE_MARK;
 
 /* Parses the text as one call; false: it is not one. */
 static bool read_call(struct tool_call *call, const char *text, size_t size)
@@ -50,25 +51,46 @@ static void add_content(struct tool_calls *c, const char *text, size_t size)
 	text_add_bytes(&c->content, text, size);
 }
 
-/* A call extends from its mark to its closing mark or, if that is missing, to the next mark or the end. */
+/* Bytes of a call's body. It extends to its closing mark or, if that is missing, to the next mark or the end.
+ */
+static size_t body_size(const char *body)
+{
+	struct call_scan scan = {0};
+	size_t size = strlen(body), at;
+	enum call_end end = call_end_find(&scan, body, size, &at);
+
+	return end == CALL_END_OPEN || end == CALL_END_CLOSE ? at : size;
+}
+
+/* A body that is no JSON extends to the first mark, wherever it is. */
+static size_t broken_size(const char *body)
+{
+	const char *close = strstr(body, close_mark), *next = strstr(body, open_mark);
+
+	if (close && (!next || close < next))
+		return (size_t)(close - body);
+	return next ? (size_t)(next - body) : strlen(body);
+}
+
+static const char *after_close(const char *at)
+{
+	return strncmp(at, close_mark, strlen(close_mark)) ? at : at + strlen(close_mark);
+}
+
 static enum status read_marked(struct tool_calls *c, const char *text, struct error *err)
 {
 	enum status st = STATUS_OK;
-	const char *mark, *body, *close, *next;
+	const char *mark, *body, *next;
 	struct tool_call call;
 
 	for (; !st && (mark = strstr(text, open_mark)); text = next) {
 		add_content(c, text, (size_t)(mark - text));
 		body = mark + strlen(open_mark);
-		close = strstr(body, close_mark);
-		next = strstr(body, open_mark);
-		if (close && (!next || close < next))
-			next = close + strlen(close_mark);
-		else
-			close = next = next ? next : body + strlen(body);
-		if (read_call(&call, body, (size_t)(close - body))) {
+		next = after_close(body + body_size(body));
+		if (read_call(&call, body, body_size(body))) {
 			st = add_call(c, call, err);
 		} else {
+			next = after_close(body + broken_size(body));
 			c->broken++;
 			add_content(c, mark, (size_t)(next - mark));
 		}

@@ -19,8 +19,9 @@ struct tool_calls {
 
 /*
  * `text`: a complete answer without the token that ends it. ChatML templates: <tool_call> {"name",
- * "arguments"} </tool_call>; the last one need not be closed. Llama: only an object {"name", "parameters"}.
- * The only error is NO_RESOURCE. Owner: caller, tool_calls_release.
+ * "arguments"} </tool_call>; the last one need not be closed. A mark in a JSON string is part of the string.
+ * Llama: only an object {"name", "parameters"}. The only error is NO_RESOURCE. Owner: caller,
+ * tool_calls_release.
  */
 enum status tool_calls_read(struct tool_calls *out, const struct template *t, const char *text,
 			    struct error *err);
