@@ -98,6 +98,18 @@ static bool keep_texts(struct request_reading *in, const json_t *body)
 	return true;
 }
 
+/* Also checks min_tokens, which request_common compares only with a max_tokens that is given. */
+static bool default_length(struct request_reading *in)
+{
+	struct engine_request *e = &in->r->engine;
+
+	e->max_tokens = COMPLETION_TOKENS;
+	return e->min_tokens <= COMPLETION_TOKENS ||
+	       api_wrong(in->err, "min_tokens",
+			 "min_tokens is %lld, more than %d, the default of max_tokens; give max_tokens too",
+			 (long long)e->min_tokens, COMPLETION_TOKENS);
+}
+
 bool request_completion(struct request_reading *in, const json_t *body)
 {
 	struct request *r = in->r;
@@ -113,12 +125,12 @@ bool request_completion(struct request_reading *in, const json_t *body)
 		return api_wrong(in->err, "suffix", "suffix is not supported");
 	r->engine.logprobs = (int32_t)v.logprobs;
 	r->engine.prompt_logprobs = r->echo ? r->engine.logprobs : -1;
-	if (r->engine.max_tokens < 0)
-		r->engine.max_tokens = COMPLETION_TOKENS;
-	else if (!r->engine.max_tokens && !r->echo)
+	if (!r->engine.max_tokens && !r->echo)
 		return api_wrong(in->err, "max_tokens", "max_tokens is 0, which needs echo");
-	else if (!r->engine.max_tokens)
+	if (!r->engine.max_tokens)
 		r->engine.max_tokens = -1; /* only score the prompt */
+	else if (r->engine.max_tokens < 0 && !default_length(in))
+		return false;
 	return request_grammar(in, body, NULL) && read_prompts(in, body) &&
 	       (!r->echo || keep_texts(in, body));
 }

@@ -148,11 +148,19 @@ static bool read_stop_ids(struct request_reading *in, const json_t *body, bool i
 	return true;
 }
 
+/* An id in JSON's notation of numbers, so that it has one: without zeros before it. -1: it is none. */
+static long read_id(const char *text)
+{
+	const size_t size = strlen(text);
+	const bool digits = size && strspn(text, "0123456789") == size;
+
+	return digits && (size == 1 || *text != '0') ? strtol(text, NULL, 10) : -1;
+}
+
 static bool add_bias(struct request_reading *in, const char *key, const json_t *value)
 {
 	struct engine_request *e = &in->r->engine;
-	const bool digits = *key && strspn(key, "0123456789") == strlen(key);
-	const long id = digits ? strtol(key, NULL, 10) : -1;
+	const long id = read_id(key);
 
 	if (id < 0 || id >= prompter_size(in->rules->prompter))
 		return api_wrong(in->err, "logit_bias",
