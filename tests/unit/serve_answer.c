@@ -473,6 +473,50 @@ static void test_answer__a_stop_string_cancels_and_waits(void **state)
 	answer_destroy(&a);
 }
 
+static int32_t end_of_turn(void)
+{
+	size_t count;
+	const int32_t *ends = prompter_ends(bed.prompter, &count);
+
+	assert_true(count > 0);
+	return ends[0];
+}
+
+/* The offsets of the tokens "a", the end of a turn, "b" and "c" after the prompt "h". */
+static void expect_offsets(const char *fields, int32_t before, const char *want)
+{
+	struct engine_event e = {.kind = ENGINE_EVENT_TOKEN, .token = end_of_turn()};
+	char body[128];
+	struct answer *a;
+
+	snprintf(body, sizeof(body), "{\"prompt\":\"h\",\"logprobs\":0%s}", fields);
+	a = answer_for(PROTOCOL_COMPLETION, body);
+	assert_int_equal(a->request->prompts[0].count, 1);
+	if (before >= 0) { /* a token that a tokenizer puts before the text */
+		const struct engine_event h = {.kind = ENGINE_EVENT_PROMPT, .token = a->request->prompts[0].ids[0]};
+
+		a->request->prompts[0].ids[0] = before;
+		answer_event(&a->choices[0], &h, 900);
+	}
+	send_text(&a->choices[0], "a");
+	answer_event(&a->choices[0], &e, 1000);
+	send_text(&a->choices[0], "b");
+	send_text(&a->choices[0], "c");
+	end_with(&a->choices[0], ENGINE_END_LENGTH);
+	if (!strstr(text_str(&a->out), want))
+		fail_msg("%s: %s instead of %s", fields, text_str(&a->out), want);
+	answer_destroy(&a);
+}
+
+static void test_answer__offsets_leave_out_what_the_text_does(void **state)
+{
+	(void)state;
+	expect_offsets("", -1, "\"text_offset\":[0,1,1,2]");
+	expect_offsets(",\"skip_special_tokens\":false", -1, "\"text_offset\":[0,1,11,12]"); /* <|im_end|> */
+	expect_offsets(",\"echo\":true", -1, "\"text_offset\":[0,1,2,2,3]");
+	expect_offsets(",\"echo\":true", end_of_turn(), "\"text_offset\":[0,0,1,2,2,3]");
+}
+
 static void test_answer__it_can_begin_again(void **state)
 {
 	struct answer *a = answer_for(PROTOCOL_CHAT, "{" HI "}");
@@ -500,6 +544,7 @@ int main(void)
 		cmocka_unit_test(test_answer__errors_before_and_within_a_stream),
 		cmocka_unit_test(test_answer__a_stop_string_cancels_and_waits),
 		cmocka_unit_test(test_answer__it_can_begin_again),
+		cmocka_unit_test(test_answer__offsets_leave_out_what_the_text_does),
 	};
 
 	return cmocka_run_group_tests(tests, open_bed, close_bed);

@@ -69,12 +69,13 @@ void answer_note_chat_logprob(struct choice *c, const struct engine_event *e)
 	text_add(out, "]}");
 }
 
-static size_t characters(const struct prompter *p, int32_t id)
+/* Characters that a token adds to the text. `control`: a control token adds its name. */
+static size_t characters(const struct prompter *p, int32_t id, bool control)
 {
 	struct text bytes = {0};
 	size_t count = 0;
 
-	prompter_decode(p, id, true, &bytes);
+	prompter_decode(p, id, control, &bytes);
 	for (size_t i = 0; i < bytes.size; i++)
 		count += ((unsigned char)bytes.data[i] & 0xc0) != 0x80;
 	text_release(&bytes);
@@ -108,7 +109,7 @@ static void add_tops(struct text *out, const struct prompter *p, const struct en
 		text_release(&names[i]);
 }
 
-static void note(struct choice *c, int32_t token, const struct engine_event *e)
+static void note(struct choice *c, int32_t token, const struct engine_event *e, bool control)
 {
 	struct answer_logprobs *l = &c->logprobs;
 	const struct prompter *p = c->answer->prompter;
@@ -126,21 +127,36 @@ static void note(struct choice *c, int32_t token, const struct engine_event *e)
 		text_add(&l->tops, "null");
 	}
 	text_addf(&l->offsets, "%s%zu", comma, c->offset);
-	c->offset += characters(p, token);
+	c->offset += characters(p, token, control);
+}
+
+/* False of a control token that the tokenizer put before the prompt's text. */
+static bool begins_text(const struct choice *c, int32_t token)
+{
+	const struct text *prompt = &c->answer->request->prompt_text[c->prompt];
+	struct text bytes = {0};
+	bool begins;
+
+	prompter_decode(c->answer->prompter, token, true, &bytes);
+	begins = bytes.size <= prompt->size && !memcmp(text_str(&bytes), text_str(prompt), bytes.size);
+	text_release(&bytes);
+	return begins;
 }
 
 void answer_note_first_token(struct choice *c)
 {
 	const struct request *r = c->answer->request;
+	const struct prompt_ids *prompt = &r->prompts[c->prompt];
 
 	if (r->engine.prompt_logprobs >= 0 && !c->first_noted)
-		note(c, r->prompts[c->prompt].ids[0], NULL);
+		note(c, prompt->ids[0], NULL, begins_text(c, prompt->ids[0]));
 	c->first_noted = true;
 }
 
 void answer_note_completion_logprob(struct choice *c, const struct engine_event *e)
 {
-	note(c, e->token, e);
+	/* echo repeats the prompt with its control tokens */
+	note(c, e->token, e, e->kind == ENGINE_EVENT_PROMPT || c->answer->request->control);
 }
 
 void answer_clear_logprobs(struct answer_logprobs *l)
