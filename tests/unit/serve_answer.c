@@ -517,6 +517,45 @@ static void test_answer__offsets_leave_out_what_the_text_does(void **state)
 	expect_offsets(",\"echo\":true", end_of_turn(), "\"text_offset\":[0,0,1,2,2,3]");
 }
 
+/* The reason why an answer of these words ends at the stop string "END". */
+static void expect_reason(enum protocol protocol, const char *fields, const char *text, const char *want)
+{
+	static const char tools[] = "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{}}}],\"stop\":\"END\"";
+	static const char messages[] = "\"tools\":[{\"name\":\"f\",\"input_schema\":{}}],\"stop_sequences\":[\"END\"],\"max_tokens\":99";
+	char body[512];
+
+	for (int i = 0; i < 2; i++) {
+		struct answer *a;
+
+		snprintf(body, sizeof(body), "{" HI ",%s,\"stream\":%s%s}", protocol == PROTOCOL_CHAT ? tools : messages, streamed[i],
+			 fields);
+		a = answer_for(protocol, body);
+		send_text(&a->choices[0], text);
+		end_with(&a->choices[0], ENGINE_END_STOP);
+		if (!strstr(text_str(&a->out), want))
+			fail_msg("%s: %s instead of %s", text, text_str(&a->out), want);
+		answer_destroy(&a);
+	}
+}
+
+#define CALL "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"x\"}}"
+
+static void test_answer__a_call_that_is_cut_is_no_reason(void **state)
+{
+	static const char cut[] = "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"xEND\"}}</tool_call>";
+
+	(void)state;
+	expect_reason(PROTOCOL_CHAT, "", CALL "</tool_call>END", "\"finish_reason\":\"tool_calls\"");
+	expect_reason(PROTOCOL_CHAT, "", CALL "END", "\"finish_reason\":\"tool_calls\"");
+	expect_reason(PROTOCOL_CHAT, "", cut, "\"finish_reason\":\"stop\"");
+	expect_reason(PROTOCOL_CHAT, "", CALL "</tool_call><tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [END", "\"finish_reason\":\"stop\"");
+	/* the second call is left out */
+	expect_reason(PROTOCOL_CHAT, ",\"parallel_tool_calls\":false", CALL "</tool_call><tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [END",
+		      "\"finish_reason\":\"tool_calls\"");
+	expect_reason(PROTOCOL_MESSAGES, "", CALL "</tool_call>", "\"stop_reason\":\"tool_use\"");
+	expect_reason(PROTOCOL_MESSAGES, "", cut, "\"stop_reason\":\"stop_sequence\"");
+}
+
 static void test_answer__it_can_begin_again(void **state)
 {
 	struct answer *a = answer_for(PROTOCOL_CHAT, "{" HI "}");
@@ -544,6 +583,7 @@ int main(void)
 		cmocka_unit_test(test_answer__errors_before_and_within_a_stream),
 		cmocka_unit_test(test_answer__a_stop_string_cancels_and_waits),
 		cmocka_unit_test(test_answer__it_can_begin_again),
+		cmocka_unit_test(test_answer__a_call_that_is_cut_is_no_reason),
 		cmocka_unit_test(test_answer__offsets_leave_out_what_the_text_does),
 	};
 

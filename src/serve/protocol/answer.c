@@ -249,7 +249,8 @@ static void finish_choice(struct choice *c, const char *reason)
 	if (c->finished || a->failed)
 		return;
 	stream_end(&c->stream);
-	c->reason = c->call_count && strcmp(reason, "length") != 0 ? "tool_calls" : reason;
+	c->reason = c->call_count && !c->stream.calls.cut && strcmp(reason, "length") != 0 ? "tool_calls"
+											   : reason;
 	c->finished = true;
 	if (!a->request->stream)
 		return;

@@ -296,11 +296,13 @@ static bool end_body(struct call_stream *s, part_sink *sink, void *arg)
 	if (s->form == CALL_FORM_MARKED && body_to_first_mark(s, sink, arg))
 		return true;
 	broken_body(s, s->held.size, sink, arg);
+	s->cut = !s->one_call || !s->calls;
 	return false;
 }
 
 void call_stream_end(struct call_stream *s, part_sink *sink, void *arg)
 {
+	s->cut = s->state == CALL_ARGUMENTS && (!s->one_call || s->calls == 1);
 	while (s->state == CALL_BODY && end_body(s, sink, arg))
 		advance(s, sink, arg);
 	if (s->state == CALL_OUTSIDE && s->held.size && (!s->calls || s->said))

@@ -23,13 +23,14 @@ struct call_stream {
 	enum { CALL_OUTSIDE, CALL_BODY, CALL_ARGUMENTS, CALL_REST } state;
 	size_t calls;
 	bool said;	       /* text other than white space came */
+	bool cut;	       /* the text ended within a call, whose arguments may be no JSON */
 	struct call_scan scan; /* of a body */
 	/* the scan of arguments */
 	int depth;
 	bool in_text, escaped;
 };
 void call_stream_add(struct call_stream *s, const char *text, size_t size, part_sink *sink, void *arg);
-/* The text is complete: what is held comes as a call if it is one, else as text. */
+/* The text is complete: what is held comes as a call if it is one, else as text. Sets `cut`. */
 void call_stream_end(struct call_stream *s, part_sink *sink, void *arg);
 void call_stream_release(struct call_stream *s);
 #endif
