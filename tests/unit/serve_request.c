@@ -303,6 +303,24 @@ static void test_request__wrong_fields_are_named(void **state)
 	}
 }
 
+static void test_request__a_stop_text_that_is_too_long_is_named(void **state)
+{
+	char body[512];
+	struct api_error err;
+
+	(void)state;
+	snprintf(body, sizeof(body), "{" HI ",\"stop\":[\"a\",\"%0257d\"]}", 0);
+	assert_null(serve_bed_read(&bed, PROTOCOL_CHAT, body, &err));
+	assert_string_equal(err.param, "stop[1]");
+	assert_string_equal(err.message, "stop[1] has 257 bytes; 256 is the most");
+	snprintf(body, sizeof(body), "{" HI ",\"max_tokens\":5,\"stop_sequences\":[\"%0257d\"]}", 0);
+	assert_null(serve_bed_read(&bed, PROTOCOL_MESSAGES, body, &err));
+	assert_string_equal(err.param, "stop_sequences[0]");
+	assert_string_equal(err.message, "stop_sequences[0] has 257 bytes; 256 is the most");
+	snprintf(body, sizeof(body), "{" HI ",\"stop\":[\"%0256d\"]}", 0);
+	request_destroy(&(struct request *){serve_bed_good(&bed, PROTOCOL_CHAT, body)});
+}
+
 /* A body {"prompt":"a","max_tokens":1,"x":[..]} with `count` times `value`. */
 static void many_values(const char *value, size_t count, int http)
 {
@@ -631,6 +649,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_request__wrong_fields_are_named),
 		cmocka_unit_test(test_request__a_body_that_takes_much_memory_is_refused),
+		cmocka_unit_test(test_request__a_stop_text_that_is_too_long_is_named),
 		cmocka_unit_test(test_request__an_unknown_model_is_404),
 		cmocka_unit_test(test_request__a_long_prompt_has_openais_code),
 		cmocka_unit_test(test_request__fields_reach_the_engine),

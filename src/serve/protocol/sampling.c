@@ -97,9 +97,11 @@ static bool add_stop(struct request_reading *in, const json_t *stop, const char 
 				 field_type_name(stop));
 	if (!size)
 		return true; /* clients send "" for none */
-	if (size > REQUEST_STOP_BYTES_MOST || r->stop_count == REQUEST_STOPS_MOST)
-		return api_wrong(in->err, "stop", "stop has more than %d texts, or one of over %d bytes",
-				 REQUEST_STOPS_MOST, REQUEST_STOP_BYTES_MOST);
+	if (size > REQUEST_STOP_BYTES_MOST)
+		return api_wrong(in->err, place, "%s has %zu bytes; %d is the most", place, size,
+				 REQUEST_STOP_BYTES_MOST);
+	if (r->stop_count == REQUEST_STOPS_MOST)
+		return api_wrong(in->err, "stop", "stop has more than %d texts", REQUEST_STOPS_MOST);
 	r->stops[r->stop_count] = strdup(json_string_value(stop));
 	return r->stops[r->stop_count++] || request_out_of_memory(in->err);
 }
