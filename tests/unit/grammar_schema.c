@@ -280,6 +280,8 @@ static void test_schema__malformed(void **state)
 	    "schema.pattern: regular expression");
 	bad("{\"type\":\"integer\",\"minimum\":\"a\"}", STATUS_BAD_INPUT, "\"minimum\" is not a number");
 	bad("{\"type\":\"integer\",\"multipleOf\":0}", STATUS_BAD_INPUT, "\"multipleOf\"");
+	bad("{\"properties\":{\"a\":{\"type\":\"array\",\"minItems\":-1}}}", STATUS_BAD_INPUT, "schema.properties.a: \"minItems\"");
+	bad("{\"type\":\"array\",\"items\":1}", STATUS_BAD_INPUT, "schema.items: a schema is neither");
 	bad("{\"type\":\"array\",\"prefixItems\":{}}", STATUS_BAD_INPUT, "\"prefixItems\" is not a list");
 	bad("{\"enum\":1}", STATUS_BAD_INPUT, "\"enum\" is not a list");
 	bad("{\"anyOf\":[]}", STATUS_BAD_INPUT, "at least one");

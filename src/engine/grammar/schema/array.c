@@ -57,8 +57,8 @@ struct expr *schema_array(struct schemas *s, const json_t *schema)
 {
 	struct builder *b = s->b;
 	struct expr *whole = expr_add(b, expr_group(b, EXPR_SEQUENCE), expr_words(b, "[")), *items;
-	size_t old = builder_path(b, "items");
 	struct array a;
+	size_t old;
 
 	if (!read_array(s, schema, &a))
 		return NULL;
@@ -66,6 +66,7 @@ struct expr *schema_array(struct schemas *s, const json_t *schema)
 		builder_fail(b, STATUS_NO_RESOURCE, "more than 100 \"prefixItems\"");
 		return NULL;
 	}
+	old = builder_path(b, "items");
 	expr_add(b, whole, json_space(b));
 	if (a.min > a.max) {
 		builder_path_end(b, old);
