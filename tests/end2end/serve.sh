@@ -138,6 +138,12 @@ ok "YaRN's factor adds positions" eval "expect 0 serve yarn --plan --device cpu 
 ok "up to its product" eval "expect 0 serve yarn --plan --device cpu --context 131073 && says 'supports 131072 positions' err"
 ok "an empty name" expect 64 serve tiny --served-model-name ''
 ok "is refused" says 'served-model-name is empty' err
+ok "a context without room for an answer" expect 64 serve tiny --device cpu --port 0 --context 1
+ok "is named" says '--context is 1' err
+for origin in "$(printf 'https://a.org\r\nX: y')" 'https://a.org,https://b.org' a.org ''; do
+	ok "no origin: $(printf %s "$origin" | tr -d '\r\n')" expect 64 serve tiny --device cpu --port 0 --cors "$origin"
+done
+ok "names the option" says '--cors must be' err
 ok "an unknown chat template" expect 64 serve tiny --chat-template llama4
 ok "gets the known names" says 'llama4.* is not a chat template: use auto, chatml, llama3, llama3.1, .*, or a file (with a / or ending in .jinja)' err
 ok "a file of a chat template is looked for" expect 2 serve tiny --device cpu --port 0 --chat-template nowhere.jinja

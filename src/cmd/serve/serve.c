@@ -142,6 +142,26 @@ static enum status check_template(const struct serve_opts *o, struct error *err)
 	return st;
 }
 
+/* What a browser sends as Origin. The text goes into a header. */
+static bool is_origin(const char *text)
+{
+	for (const char *c = text; *c; c++)
+		if (*c <= ' ' || *c > '~' || *c == ',')
+			return false;
+	return !strcmp(text, "*") || !strcmp(text, "null") || strstr(text, "://");
+}
+
+static enum status check_http(const struct serve_opts *o, struct error *err)
+{
+	if (!o->certificate != !o->key)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--tls-certificate and --tls-key are needed together");
+	if (o->cors && !is_origin(o->cors))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--cors must be * or one origin, such as https://example.org");
+	return STATUS_OK;
+}
+
 static enum status check(const void *opts_, struct error *err)
 {
 	const struct serve_opts *o = opts_;
@@ -152,9 +172,9 @@ static enum status check(const void *opts_, struct error *err)
 	if (o->page & (o->page - 1))
 		return error_set(err, STATUS_BAD_INPUT, "--page-tokens is %llu; it must be 16, 32 or 64",
 				 (unsigned long long)o->page);
-	if (!o->certificate != !o->key)
+	if (o->context == 1)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "--tls-certificate and --tls-key are needed together");
+				 "--context is 1; the shortest prompt and answer need 2 tokens");
 	if (o->any_base && !o->adapter)
 		return error_set(err, STATUS_BAD_INPUT, "--any-base needs --adapter");
 	if (o->weights == 1 && o->device == LOAD_CPU)
@@ -166,7 +186,9 @@ static enum status check(const void *opts_, struct error *err)
 	if (o->name && !*o->name)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "--served-model-name is empty; give a name, or leave out the option");
-	st = check_template(o, err);
+	st = check_http(o, err);
+	if (!st)
+		st = check_template(o, err);
 	return st ? st : check_adapters(o, err);
 }
 
