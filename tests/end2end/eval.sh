@@ -124,6 +124,9 @@ ok "a window of one token" eval 'expect 64 eval tiny --data text.txt --context 1
 ok "a stride above the context" eval 'expect 64 eval tiny --data text.txt --context 8 --stride 9 && says "some tokens would be left out" err'
 ok "also above the preset context" eval 'expect 64 eval tiny --data text.txt --stride 5000 && says "some would be left out" err'
 ok "a template that has no tools" eval 'expect 64 eval tiny --data rows.jsonl && says "rows.jsonl:1: .*set --chat-template" err'
+echo '{"text":5}' > number.jsonl && echo '{"a":"b"}' > unknown.jsonl
+ok "a text that is none" eval 'expect 64 eval tiny --data number.jsonl $chat && says "number.jsonl:1: \"text\" is not a text" err'
+ok "a row of no known kind" eval 'expect 64 eval tiny --data unknown.jsonl $chat && says "has none of \"text\", \"input_ids\", \"messages\"" err'
 ok "another model without files" eval '! expect 0 eval tiny --data text.txt --compare none && says "none" err'
 "$assay" make-model --out strange2 --tokenizer "$here/../data/tokenizer/qwen.json" > out 2> err &&
 	ok "another tokenizer" eval 'expect 64 eval tiny --data text.txt --compare strange2 && says "text.txt:1: the two models. tokenizers or chat templates give different tokens" err'

@@ -209,7 +209,22 @@ static enum status read_conversation(struct reading *r, size_t row, struct eval_
 	return asks ? read_question(r, row, err) : st;
 }
 
-/* Reads a row of "text" or "input_ids". *other: it is neither. */
+static bool is_conversation(const json_t *row)
+{
+	return json_object_get(row, "messages") || json_object_get(row, "conversations") ||
+	       json_object_get(row, "chat");
+}
+
+static enum status unknown_row(const json_t *row, struct error *err)
+{
+	if (json_object_get(row, "text"))
+		return error_set(err, STATUS_BAD_INPUT, "\"text\" is not a text");
+	return error_set(err, STATUS_BAD_INPUT,
+			 "the row has none of \"text\", \"input_ids\", \"messages\", \"conversations\" and "
+			 "\"chat\"");
+}
+
+/* Reads a row of "text" or "input_ids". *other: it is a conversation. */
 static enum status read_plain(struct reading *r, const struct rows_place *at, struct eval_document *doc,
 			      bool *other, struct error *err)
 {
@@ -224,8 +239,10 @@ static enum status read_plain(struct reading *r, const struct rows_place *at, st
 		st = read_text(r, json_string_value(text), json_string_length(text), doc, err);
 	else if (ids)
 		st = read_ids(ids, doc, err);
-	else
+	else if (is_conversation(row))
 		*other = true;
+	else
+		st = unknown_row(row, err);
 	json_decref(row);
 	return mapped_check(st, err);
 }
