@@ -120,6 +120,9 @@ ok "too long for the context" is 400 /v1/chat/completions "{$chat,\"max_tokens\"
 ok "has OpenAI's code" says '"code":"context_length_exceeded"' out
 ok "and names the field" says '"param":"messages"' out
 ok "of each API" wrong /v1/responses "{\"input\":\"a\",\"max_output_tokens\":5000}" input
+long=$(yes 5 | head -n 5000 | paste -sd ,)
+ok "too long only to be scored" is 400 /v1/completions "{\"prompt\":[$long],\"echo\":true,\"max_tokens\":0,\"logprobs\":0}"
+ok "asks for no tokens" says 'the request has 5000 tokens in the prompt"' out
 ok "an unknown model is named" eval 'is 404 /v1/chat/completions "{$chat,\"model\":\"gpt-9\"}" && says "\"param\":\"model\"" out'
 ok "no messages" wrong /v1/chat/completions '{"messages":[]}' messages
 

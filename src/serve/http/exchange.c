@@ -229,14 +229,16 @@ static bool check_context(const struct exchange *x, const struct request *r, str
 	int64_t context = link_ready(x->fe->link)->context;
 	for (size_t i = 0; context && i < r->prompt_count; i++) {
 		int64_t prompt = (int64_t)r->prompts[i].count, text = r->engine.max_tokens;
+		char more[64];
 
 		if (prompt + (text > 0 ? text : text == 0) <= context)
 			continue;
+		snprintf(more, sizeof(more), " and asks for %lld more", (long long)(text > 0 ? text : 1));
 		api_fail(
 			e, 400, "context_length_exceeded",
 			"this model's maximum context length is %lld tokens; the request has %lld tokens in the "
-			"prompt and asks for %lld more",
-			(long long)context, (long long)prompt, (long long)(text > 0 ? text : 1));
+			"prompt%s",
+			(long long)context, (long long)prompt, text < 0 ? "" : more);
 		text_copy(e->param, sizeof(e->param), request_prompt_field(r->protocol));
 		return false;
 	}
