@@ -21,7 +21,7 @@ enum call_end {
 	CALL_END_BROKEN, /* the body is no JSON object */
 };
 
-/* `text`: the body from its first byte, which may have grown since the last call. *at: where the mark begins.
- */
+/* `text` is the body from its first byte. It may have grown since the last call. *at is where the mark
+ * begins. */
 enum call_end call_end_find(struct call_scan *s, const char *text, size_t size, size_t *at);
 #endif
