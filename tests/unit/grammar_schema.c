@@ -37,6 +37,8 @@ static void test_schema__strings(void **state)
 		   YES("\"ab\"", "\"\xf0\x9f\x98\x80\xc3\xa9\"", "\"\\ud83d\\ude00ab\"", "\"\\n\\n\\n\""),
 		   NO("\"a\"", "\"abcd\"", "\"\xc3\xa9\""));
 	bed_schema("{\"type\":\"string\",\"maxLength\":100000}", YES("\"\"", "\"abc\""), NO("\"abc"));
+	/* more than an integer holds */
+	bed_schema("{\"type\":\"string\",\"maxLength\":1e30}", YES("\"\"", "\"abc\""), NO("\"abc"));
 	bed_schema("{\"type\":\"string\",\"pattern\":\"^[a-c]+$\"}", YES("\"abc\""),
 		   NO("\"\"", "\"abd\"", "\"ab"));
 	bed_schema("{\"type\":\"string\",\"pattern\":\"b\"}", YES("\"b\"", "\"abc\"", "\"\\nb\xc3\xa9\""),
@@ -275,6 +277,8 @@ static void test_schema__malformed(void **state)
 	bad("{\"required\":1}", STATUS_BAD_INPUT, "\"required\" is not a list");
 	bad("{\"required\":[1]}", STATUS_BAD_INPUT, "something else than names");
 	bad("{\"type\":\"string\",\"minLength\":-1}", STATUS_BAD_INPUT, "\"minLength\"");
+	bad("{\"type\":\"string\",\"minLength\":1.5}", STATUS_BAD_INPUT, "\"minLength\"");
+	bad("{\"type\":\"string\",\"maxLength\":-1e30}", STATUS_BAD_INPUT, "\"maxLength\"");
 	bad("{\"type\":\"string\",\"pattern\":1}", STATUS_BAD_INPUT, "\"pattern\" is not a text");
 	bad("{\"type\":\"string\",\"pattern\":\"(\"}", STATUS_BAD_INPUT,
 	    "schema.pattern: regular expression");

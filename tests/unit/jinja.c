@@ -313,6 +313,24 @@ static void test_jinja__each_byte_keeps_its_source(void **state)
 	expect_sources("{{ '%s|%s' % (m[0].content, 'z') }}{{ '{}'.format(m[0].content) }}", "ab|zab", "ddttdd");
 }
 
+/* Also if it begins with more digits than an integer has. With 9 digits or fewer it is an index. */
+static void test_jinja__an_attribute_of_many_digits_is_a_name(void **state)
+{
+	static const char source[] = "{{ m|map(attribute='99999999999999999999x')|list }}"
+				     "{{ m|map(attribute='99999999999999999999')|list }}"
+				     "{{ [[7, 8]]|map(attribute='000000001')|list }}";
+	json_t *variables = json_loads("{\"m\": [{\"99999999999999999999x\": 5, \"99999999999999999999\": 6}]}", 0, NULL);
+	struct jinja_output out;
+	struct error err = {0};
+
+	(void)state;
+	if (render(source, variables, NULL, &out, &err))
+		fail_msg("%s", err.text);
+	assert_string_equal(text_str(&out.text), "[5][6][8]");
+	jinja_output_release(&out);
+	json_decref(variables);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,6 +339,7 @@ int main(void)
 		cmocka_unit_test(test_jinja__limits_hold),
 		cmocka_unit_test(test_jinja__a_source_is_text_of_bounded_size),
 		cmocka_unit_test(test_jinja__each_byte_keeps_its_source),
+		cmocka_unit_test(test_jinja__an_attribute_of_many_digits_is_a_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -439,6 +439,24 @@ static void test_sample__a_mask_allows_only_its_ids(void **state)
 	close_bed(&b);
 }
 
+/* With clang's sanitizer of undefined behaviour, any arithmetic with a NULL pointer ends the test. */
+static void test_sample__a_run_without_a_bias_has_no_list_of_them(void **state)
+{
+	struct sample_bed b;
+	int32_t id;
+
+	(void)state;
+	open_bed(&b, false);
+	sample(&b);
+	id = b.results[0].id;
+	b.s.lists.bias = NULL;
+	b.results[0].id = -1;
+	sample(&b);
+	assert_int_equal(b.results[0].status, SAMPLE_OK);
+	assert_int_equal(b.results[0].id, id);
+	close_bed(&b);
+}
+
 static void test_sample__rows_beyond_their_lists_are_refused(void **state)
 {
 	const int32_t id[] = {1, VOCAB};
@@ -582,6 +600,7 @@ int main(void)
 		cmocka_unit_test(test_sample__log_probabilities_are_those_of_the_model),
 		cmocka_unit_test(test_sample__a_bad_row_gets_a_status_and_the_others_their_id),
 		cmocka_unit_test(test_sample__a_mask_allows_only_its_ids),
+		cmocka_unit_test(test_sample__a_run_without_a_bias_has_no_list_of_them),
 		cmocka_unit_test(test_sample__rows_beyond_their_lists_are_refused),
 		cmocka_unit_test(test_sample__the_plan_counts_the_same_cost),
 		cmocka_unit_test(test_sample__what_cannot_be_chosen_is_left_out_of_the_sort),

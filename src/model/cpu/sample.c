@@ -197,16 +197,24 @@ static int32_t choose(const struct desk *d, int64_t count)
 			   ((double)random_u32(row->seed, row->stream, row->index) + 0.5) * 0x1p-32);
 }
 
+/* A list without entries may be NULL. */
+static void add_bias(const struct desk *d)
+{
+	for (int32_t i = 0; i < d->row->biases; i++) {
+		const struct sample_bias *bias = &d->s->lists.bias[d->row->bias_begin + i];
+
+		d->logit[bias->id] += bias->add;
+	}
+}
+
 static void sample_id(const struct desk *d)
 {
 	const struct sample_row *row = d->row;
-	const struct sample_bias *bias = d->s->lists.bias + row->bias_begin;
 	int64_t count;
 
 	if (row->counted)
 		penalize(d);
-	for (int32_t i = 0; i < row->biases; i++)
-		d->logit[bias[i].id] += bias[i].add;
+	add_bias(d);
 	if (row->temperature == 0 && row->mask < 0 && !row->biases) {
 		d->out->id = first_equal(d->logit, d->s->vocab, largest(d->logit, d->s->vocab));
 		return;

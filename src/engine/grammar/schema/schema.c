@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include "engine/grammar/automaton/marks.h"
 #include "engine/grammar/schema/schema.h"
 
@@ -78,7 +79,7 @@ uint32_t schema_count(struct builder *b, const json_t *schema, const char *keywo
 
 	if (!value)
 		return otherwise;
-	if (!json_is_number(value) || number < 0 || number != (double)(int64_t)number) {
+	if (!json_is_number(value) || number < 0 || floor(number) < number) {
 		builder_fail(b, STATUS_BAD_INPUT, "\"%s\" is not a whole number of 0 or more", keyword);
 		return otherwise;
 	}

@@ -113,11 +113,11 @@ static struct value path_key(const struct value *part)
 	for (size_t i = 0; i < part->string.size; i++) {
 		char c = part->string.bytes[i];
 
-		if (c < '0' || c > '9')
+		if (i == DIGITS_MAX || c < '0' || c > '9')
 			return *part;
 		index = index * 10 + c - '0';
 	}
-	return part->string.size && part->string.size <= DIGITS_MAX ? value_int(index) : *part;
+	return part->string.size ? value_int(index) : *part;
 }
 
 bool path_of(struct jinja_run *r, const struct value *object, const struct value *path, struct value *out)
