@@ -380,6 +380,7 @@ static void test_cache(void **state)
 	assert_int_equal(counts.hits, 1);
 	assert_int_equal(counts.misses, 2);
 	assert_int_equal(counts.grammars, 1);
+	assert_int_equal(counts.refusals, 1);
 	first = grammar_retain(g);
 	for (int i = 0; i < 50; i++) {
 		struct text source = {0};
@@ -401,6 +402,70 @@ static void test_cache(void **state)
 	grammar_release(&again);
 	grammar_release(&first);
 	grammar_release(&g);
+	grammar_vocab_destroy(&v);
+}
+
+#define DEEP "((((((((((((((" /* 14 of at most 64 */
+/* Each refusal is compiled once, and reported in the same words each time. */
+static void test_cache__refusals(void **state)
+{
+	static const char *const refused[] = {
+		"{\"type\":\"x\"}",
+		"{\"type\":\"json_schema\",\"strict\":true,\"schema\":{\"type\":\"array\",\"contains\":{}}}",
+		"{\"type\":\"regex\",\"pattern\":\"" DEEP DEEP DEEP DEEP DEEP "a\"}",
+	};
+	static const enum status why[] = {STATUS_BAD_INPUT, STATUS_UNSUPPORTED, STATUS_NO_RESOURCE};
+	struct grammar_vocab *v = bed_vocab();
+	struct grammar_cache *c = NULL;
+	struct grammar *g = NULL;
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(grammar_cache_create(&c, v, 200000, NULL, &err), STATUS_OK);
+	for (int i = 0; i < 3; i++) {
+		struct error first = {0}, again = {0};
+
+		assert_int_equal(grammar_cache_get(c, &g, refused[i], strlen(refused[i]), &first), why[i]);
+		assert_int_equal(grammar_cache_get(c, &g, refused[i], strlen(refused[i]), &again), why[i]);
+		assert_null(g);
+		assert_string_equal(again.text, first.text);
+		assert_int_equal(again.cause, first.cause);
+		assert_int_equal(grammar_cache_counts(c).hits, i + 1);
+		assert_int_equal(grammar_cache_counts(c).refusals, i + 1);
+	}
+	grammar_cache_destroy(&c);
+	grammar_vocab_destroy(&v);
+}
+
+static void test_cache__refusals_are_bounded(void **state)
+{
+	struct grammar_vocab *v = bed_vocab();
+	struct grammar_cache *c = NULL;
+	struct grammar *g = NULL;
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(grammar_cache_create(&c, v, 50000, NULL, &err), STATUS_OK);
+	for (int i = 0; i < 3000; i++) {
+		struct error why = {0};
+		char source[32];
+
+		snprintf(source, sizeof(source), "{\"type\":\"%d\"}", i);
+		assert_int_equal(grammar_cache_get(c, &g, source, strlen(source), &why), STATUS_BAD_INPUT);
+	}
+	assert_true(grammar_cache_counts(c).evicted > 0);
+	assert_true(grammar_cache_counts(c).refusals > 1 && grammar_cache_counts(c).bytes <= 50000);
+	grammar_cache_destroy(&c);
+	assert_int_equal(grammar_cache_create(&c, v, 1 << 30, NULL, &err), STATUS_OK);
+	for (int i = 0; i < 3000; i++) {
+		struct error why = {0};
+		char source[32];
+
+		snprintf(source, sizeof(source), "{\"type\":\"%d\"}", i);
+		grammar_cache_get(c, &g, source, strlen(source), &why);
+	}
+	assert_int_equal(grammar_cache_counts(c).refusals, 1024);
+	grammar_cache_destroy(&c);
 	grammar_vocab_destroy(&v);
 }
 
@@ -482,6 +547,8 @@ int main(void)
 		cmocka_unit_test(test_compile__hostile),
 		cmocka_unit_test(test_compile__large_enum),
 		cmocka_unit_test(test_cache),
+		cmocka_unit_test(test_cache__refusals),
+		cmocka_unit_test(test_cache__refusals_are_bounded),
 		cmocka_unit_test(test_cache__threads),
 	};
 

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiled grammars by their source, least recently used first out. */
+/* Compiled grammars and refusals by their source, least recently used first out. */
 #include "core/math/fnv1a.h"
 #include "engine/grammar/compiled.h"
 
 enum { ENTRIES_MOST = 1024 };
 
+struct source {
+	const char *text;
+	size_t size;
+	uint64_t hash;
+};
+
 struct entry {
 	struct entry *newer, *older, *chain;
-	struct grammar *grammar;
+	struct grammar *grammar; /* NULL: the source is refused */
+	struct error refusal;
 	uint64_t hash;
 	size_t size;
 	char source[];
@@ -61,9 +68,9 @@ static void drop(struct grammar_cache *c, struct entry *e)
 		at = &(*at)->chain;
 	*at = e->chain;
 	unlink_entry(c, e);
+	*(e->grammar ? &c->counts.grammars : &c->counts.refusals) -= 1;
 	grammar_release(&e->grammar);
 	free(e);
-	c->counts.grammars--;
 }
 
 void grammar_cache_destroy(struct grammar_cache **c)
@@ -77,13 +84,18 @@ void grammar_cache_destroy(struct grammar_cache **c)
 	*c = NULL;
 }
 
-static struct entry *find(struct grammar_cache *c, uint64_t hash, const char *source, size_t size)
+static struct entry *find(struct grammar_cache *c, const struct source *s)
 {
-	struct entry *e = c->buckets[hash % ENTRIES_MOST];
+	struct entry *e = c->buckets[s->hash % ENTRIES_MOST];
 
-	while (e && (e->hash != hash || e->size != size || memcmp(e->source, source, size) != 0))
+	while (e && (e->hash != s->hash || e->size != s->size || memcmp(e->source, s->text, s->size) != 0))
 		e = e->chain;
 	return e;
+}
+
+static size_t entry_bytes(const struct entry *e)
+{
+	return sizeof(*e) + e->size + (e->grammar ? grammar_bytes(e->grammar) : 0);
 }
 
 /* States grow while grammars are in use, so their bytes are summed anew. */
@@ -93,71 +105,99 @@ static void evict(struct grammar_cache *c)
 	struct entry *e;
 
 	for (e = c->newest; e; e = e->older)
-		bytes += grammar_bytes(e->grammar) + e->size;
+		bytes += entry_bytes(e);
 	while (c->oldest && c->oldest != c->newest &&
-	       (bytes > c->most || c->counts.grammars > ENTRIES_MOST)) {
-		bytes -= grammar_bytes(c->oldest->grammar) + c->oldest->size;
+	       (bytes > c->most || c->counts.grammars + c->counts.refusals > ENTRIES_MOST)) {
+		bytes -= entry_bytes(c->oldest);
 		drop(c, c->oldest);
 		c->counts.evicted++;
 	}
 	c->counts.bytes = bytes;
 }
 
-static struct entry *make_entry(uint64_t hash, const char *source, size_t size, struct grammar *g)
+/* Gives the caller what the entry holds. */
+static void give(struct entry *e, struct grammar **out, struct error *refusal)
 {
-	struct entry *e = malloc(sizeof(*e) + size);
-
-	if (!e)
-		return NULL;
-	*e = (struct entry){.grammar = g, .hash = hash, .size = size};
-	memcpy(e->source, source, size);
-	return e;
+	if (e->grammar)
+		*out = grammar_retain(e->grammar);
+	else
+		*refusal = e->refusal;
 }
 
-static struct grammar *take_known(struct grammar_cache *c, uint64_t hash, const char *source, size_t size)
+static bool take_known(struct grammar_cache *c, const struct source *s, struct grammar **out,
+		       struct error *refusal)
 {
-	struct entry *e = find(c, hash, source, size);
+	struct entry *e = find(c, s);
 
 	if (!e)
-		return NULL;
+		return false;
 	unlink_entry(c, e);
 	link_newest(c, e);
-	return grammar_retain(e->grammar);
+	give(e, out, refusal);
+	return true;
+}
+
+/* The next time there may be enough memory. Every other refusal follows from the source alone. */
+static bool is_lasting(const struct error *refusal)
+{
+	return refusal->cause != CAUSE_NO_MEMORY;
+}
+
+/* Adds an entry, which has a reference of its own. Without memory there is no entry. */
+static void keep(struct grammar_cache *c, const struct source *s, struct grammar *made,
+		 const struct error *refusal)
+{
+	struct entry *e = malloc(sizeof(*e) + s->size), **bucket = &c->buckets[s->hash % ENTRIES_MOST];
+
+	if (!e)
+		return;
+	*e = (struct entry){.refusal = *refusal, .hash = s->hash, .size = s->size, .chain = *bucket};
+	memcpy(e->source, s->text, s->size);
+	if (made)
+		e->grammar = grammar_retain(made);
+	*bucket = e;
+	link_newest(c, e);
+	*(made ? &c->counts.grammars : &c->counts.refusals) += 1;
+	evict(c);
+}
+
+/* Another thread may have compiled the same source meanwhile. */
+static void compile(struct grammar_cache *c, const struct source *s, struct grammar **out,
+		    struct error *refusal)
+{
+	struct grammar *made = NULL;
+	struct error why = {0};
+
+	grammar_compile(&made, c->vocab, s->text, s->size, &c->limits, &why);
+	pthread_mutex_lock(&c->lock);
+	if (!take_known(c, s, out, refusal)) {
+		if (is_lasting(&why))
+			keep(c, s, made, &why);
+		*refusal = why;
+		*out = made;
+		made = NULL;
+	}
+	pthread_mutex_unlock(&c->lock);
+	grammar_release(&made);
 }
 
 enum status grammar_cache_get(struct grammar_cache *c, struct grammar **out, const char *source, size_t size,
 			      struct error *err)
 {
-	uint64_t hash = fnv1a_add(FNV1A_BEGIN, source, size);
-	struct grammar *made = NULL;
-	struct entry *e;
-	enum status st;
+	const struct source s = {source, size, fnv1a_add(FNV1A_BEGIN, source, size)};
+	struct error refusal = {0};
+	bool known;
 
+	*out = NULL;
 	pthread_mutex_lock(&c->lock);
-	*out = take_known(c, hash, source, size);
-	*(*out ? &c->counts.hits : &c->counts.misses) += 1;
+	known = take_known(c, &s, out, &refusal);
+	*(known ? &c->counts.hits : &c->counts.misses) += 1;
 	pthread_mutex_unlock(&c->lock);
-	if (*out)
-		return STATUS_OK;
-	st = grammar_compile(&made, c->vocab, source, size, &c->limits, err);
-	if (st)
-		return st;
-	pthread_mutex_lock(&c->lock);
-	*out = take_known(c, hash, source, size); /* another thread was first */
-	if (!*out && (e = make_entry(hash, source, size, made))) {
-		e->chain = c->buckets[hash % ENTRIES_MOST];
-		c->buckets[hash % ENTRIES_MOST] = e;
-		link_newest(c, e);
-		c->counts.grammars++;
-		*out = grammar_retain(made);
-		made = NULL; /* the entry has its reference */
-		evict(c);
-	} else if (!*out) { /* no memory to keep it: the caller still gets it */
-		*out = grammar_retain(made);
-	}
-	pthread_mutex_unlock(&c->lock);
-	grammar_release(&made);
-	return STATUS_OK;
+	if (!known)
+		compile(c, &s, out, &refusal);
+	return *out ? STATUS_OK
+		    : error_set_at(err, refusal.status, refusal.cause, refusal.file, refusal.line, "%s",
+				   refusal.text);
 }
 
 struct grammar_cache_counts grammar_cache_counts(struct grammar_cache *c)

@@ -244,7 +244,8 @@ static enum status make_grammar(struct grammar **out, struct builder *b, struct 
 
 	if (!g) {
 		automaton_release(a);
-		return error_set(err, STATUS_NO_RESOURCE, "out of memory for the grammar");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "out of memory for the grammar");
 	}
 	g->automaton = *a;
 	st = states_init(&g->states, &g->automaton, b->limits.cache_bytes, b->limits.mask_steps, err);

@@ -110,21 +110,21 @@ enum status grammar_mask(struct grammar_state *s, uint32_t *words, struct error 
 /* True if the text may end here, or has ended. */
 bool grammar_is_complete(const struct grammar_state *s);
 
-/* Compiled grammars by their source; the least recently used one goes first. */
+/* Compiled grammars, and refusals of sources, by their source; the least recently used one goes first. */
 struct grammar_cache;
-/* `bytes`: bound of the sum of grammar_bytes. A grammar that is in use stays alive when it leaves the cache.
- */
+/* `bytes`: bound of the memory of both. A grammar that is in use stays alive when it leaves the cache. */
 enum status grammar_cache_create(struct grammar_cache **out, const struct grammar_vocab *vocab, size_t bytes,
 				 const struct grammar_limits *limits, struct error *err);
 void grammar_cache_destroy(struct grammar_cache **c); /* NULL-safe; sets NULL */
 /* Finds or compiles. Compilation holds no lock, so other threads go on; two threads may compile one source at
- * once, and the first result is kept. Errors as grammar_compile. Owner of *out: caller, grammar_release. */
+ * once, and the first result is kept. Errors as grammar_compile, also for a source that was refused before.
+ * Owner of *out: caller, grammar_release. */
 enum status grammar_cache_get(struct grammar_cache *c, struct grammar **out, const char *source, size_t size,
 			      struct error *err);
 
 struct grammar_cache_counts {
 	uint64_t hits, misses, evicted;
-	size_t grammars, bytes;
+	size_t grammars, refusals, bytes;
 };
 struct grammar_cache_counts grammar_cache_counts(struct grammar_cache *c);
 #endif

@@ -36,7 +36,8 @@ enum status states_init(struct states *s, const struct automaton *a, size_t budg
 	s->seen = calloc(s->seen_room, sizeof(*s->seen));
 	if (!s->buckets || !s->frame_buckets || !s->frames || !s->seen) {
 		states_release(s);
-		return error_set(err, STATUS_NO_RESOURCE, "out of memory for a grammar's states");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "out of memory for a grammar's states");
 	}
 	for (unsigned byte = 0x20; byte < 0x80; byte++)
 		if (byte != '"' && byte != '\\' && !plain[a->class_of[byte]]) {

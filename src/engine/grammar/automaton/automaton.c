@@ -55,9 +55,11 @@ void builder_fail(struct builder *b, enum status status, const char *format, ...
 	text_release(&line);
 }
 
-static void out_of_memory(struct builder *b)
+void builder_no_memory(struct builder *b)
 {
-	builder_fail(b, STATUS_NO_RESOURCE, "out of memory for the grammar");
+	if (!b->status)
+		b->status = error_set_cause(b->err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					    "out of memory for the grammar");
 }
 
 void builder_unenforced(struct builder *b, const char *format, ...)
@@ -70,7 +72,7 @@ void builder_unenforced(struct builder *b, const char *format, ...)
 	text_addv(&line, format, args);
 	va_end(args);
 	if (line.failed) {
-		out_of_memory(b);
+		builder_no_memory(b);
 	} else if (b->strict) {
 		if (!b->status)
 			b->status = error_set(b->err, STATUS_UNSUPPORTED,
@@ -106,7 +108,7 @@ void *builder_alloc(struct builder *b, size_t bytes)
 		room = (room + 15) & ~(size_t)15;
 		block = calloc(1, sizeof(*block) + room);
 		if (!block) {
-			out_of_memory(b);
+			builder_no_memory(b);
 			return NULL;
 		}
 		block->room = room;
@@ -157,7 +159,7 @@ static bool grow(struct builder *b, void **array, size_t count, size_t *room, si
 		return true;
 	grown = realloc(*array, want * each);
 	if (!grown) {
-		out_of_memory(b);
+		builder_no_memory(b);
 		return false;
 	}
 	*array = grown;

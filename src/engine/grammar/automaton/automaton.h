@@ -65,6 +65,8 @@ void builder_release(struct builder *b);
 /* Sets the builder's first error: "PATH: message". */
 void builder_fail(struct builder *b, enum status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The same for a lack of memory, whose cause is NO_MEMORY. */
+void builder_no_memory(struct builder *b);
 /* A keyword or construct that cannot be enforced: an error in strict mode, otherwise a warning. */
 void builder_unenforced(struct builder *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Counts work. False once the limit is exceeded or an error is set. */

@@ -323,7 +323,7 @@ enum status builder_finish(struct builder *b, uint32_t root, struct automaton *o
 	b->a.depth = b->limits.depth;
 	mark_tails(&b->a);
 	if (!reverse_make(&r, &b->a) || !find_heights(&b->a, &r) || !refuse_empty_loops(b, &r))
-		builder_fail(b, STATUS_NO_RESOURCE, "out of memory for the grammar");
+		builder_no_memory(b);
 	else if (!b->status && b->a.nodes[b->a.starts[root]].height == HEIGHT_NONE)
 		builder_fail(b, STATUS_BAD_INPUT,
 			     "no text of nesting %zu or less satisfies the grammar; remove the contradiction",

@@ -38,7 +38,7 @@ void build_choice(struct builder *b, uint32_t from, struct bytes *texts, size_t 
 	/* Each group on the stack holds texts of its own, so there are at most `count`. */
 	stack = malloc((count + 1) * sizeof(*stack));
 	if (!stack) {
-		builder_fail(b, STATUS_NO_RESOURCE, "out of memory for the grammar");
+		builder_no_memory(b);
 		return;
 	}
 	stack[used++] = (struct group){0, count, 0, from};
@@ -217,7 +217,7 @@ void build_other_string(struct builder *b, uint32_t from, struct bytes *texts, s
 	build_byte(b, rest, '"', '"', to);
 	stack = malloc((kept + 1) * sizeof(*stack));
 	if (!stack) {
-		builder_fail(b, STATUS_NO_RESOURCE, "out of memory for the grammar");
+		builder_no_memory(b);
 		return;
 	}
 	if (kept)

@@ -172,7 +172,7 @@ static struct expr *string_literal(struct builder *b, const char *bytes, size_t 
 	json_add_escaped(&out, bytes, size);
 	text_add(&out, "\"");
 	if (out.failed)
-		builder_fail(b, STATUS_NO_RESOURCE, "out of memory for the grammar");
+		builder_no_memory(b);
 	e = expr_text(b, text_str(&out), out.size);
 	text_release(&out);
 	return e;
@@ -246,7 +246,7 @@ struct expr *json_literal(struct builder *b, const json_t *value)
 		return string_literal(b, json_string_value(value), json_string_length(value));
 	text = scalar_text(value);
 	if (!text) {
-		builder_fail(b, STATUS_NO_RESOURCE, "out of memory for the grammar");
+		builder_no_memory(b);
 		return NULL;
 	}
 	e = expr_words(b, text);

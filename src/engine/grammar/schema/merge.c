@@ -7,7 +7,7 @@ enum { NESTING_MOST = 100, PRODUCT_MOST = 256 };
 
 static void out_of_memory(struct schemas *s)
 {
-	builder_fail(s->b, STATUS_NO_RESOURCE, "out of memory for the grammar");
+	builder_no_memory(s->b);
 }
 
 static void set(struct schemas *s, json_t *object, const char *key, const json_t *value)

@@ -58,7 +58,7 @@ static void add_property(struct schemas *s, struct object *o, const char *name, 
 		p->value = expr_rule(b, expr_make_rule(b, p->value));
 	o->required += required;
 	if (key.failed)
-		builder_fail(b, STATUS_NO_RESOURCE, "out of memory for the grammar");
+		builder_no_memory(b);
 	text_release(&key);
 	builder_path_end(b, old);
 }

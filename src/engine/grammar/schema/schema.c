@@ -315,7 +315,7 @@ static json_t *without(struct builder *b, const json_t *schema, const char *keyw
 			continue;
 		any = true;
 		if (json_object_set(rest, key, value))
-			builder_fail(b, STATUS_NO_RESOURCE, "out of memory for the grammar");
+			builder_no_memory(b);
 	}
 	if (any)
 		return rest;
@@ -430,7 +430,7 @@ static bool grow_rules(struct schemas *s)
 	if (!s->rules) {
 		s->rules = old;
 		s->rule_room = room;
-		builder_fail(s->b, STATUS_NO_RESOURCE, "out of memory for the grammar");
+		builder_no_memory(s->b);
 		return false;
 	}
 	for (size_t i = 0; i < room; i++)
@@ -469,7 +469,7 @@ struct expr *schema_parse(struct builder *b, const json_t *root)
 	struct expr *e = NULL;
 
 	if (!s.merged)
-		builder_fail(b, STATUS_NO_RESOURCE, "out of memory for the grammar");
+		builder_no_memory(b);
 	else
 		e = schema_value_rule(&s, root);
 	free(s.rules);
