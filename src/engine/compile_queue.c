@@ -7,14 +7,16 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "core/text/text.h"
+#include "engine/turns.h"
 
 enum { CACHE_BYTES = 256 << 20 };
 
 /* A copy of a request in one block. */
 struct entry {
-	struct entry *next;
+	struct turn_item item; /* while it waits */
+	struct entry *next;    /* while it is ready */
 	struct compiled_request out;
-	bool cancelled;
+	bool ended; /* the request ended before its grammar was compiled */
 };
 
 struct list {
@@ -27,9 +29,11 @@ struct compile_queue {
 	bool started, stop;
 	pthread_mutex_t lock;
 	pthread_cond_t more;
-	struct list waiting, ready;
+	struct turns waiting;
+	struct list ready;
 	struct entry *compiling;
 	size_t count;
+	uint64_t wake_ns; /* no deadline comes before; UINT64_MAX: none */
 	int fd;
 };
 
@@ -72,7 +76,7 @@ static void *run(void *arg)
 
 	pthread_mutex_lock(&q->lock);
 	while (!q->stop) {
-		q->compiling = list_take(&q->waiting);
+		q->compiling = (struct entry *)turns_take(&q->waiting);
 		if (!q->compiling) {
 			pthread_cond_wait(&q->more, &q->lock);
 			continue;
@@ -98,7 +102,7 @@ enum status compile_queue_create(struct compile_queue **out, const struct gramma
 	if (!q)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "cannot allocate the queue of grammars");
-	q->waiting.end = &q->waiting.first;
+	q->wake_ns = UINT64_MAX;
 	q->ready.end = &q->ready.first;
 	pthread_mutex_init(&q->lock, NULL);
 	pthread_cond_init(&q->more, NULL);
@@ -136,7 +140,7 @@ void compile_queue_destroy(struct compile_queue **out)
 	pthread_mutex_unlock(&q->lock);
 	if (q->started)
 		pthread_join(q->thread, NULL);
-	while ((e = list_take(&q->waiting)) || (e = list_take(&q->ready)))
+	while ((e = (struct entry *)turns_take(&q->waiting)) || (e = list_take(&q->ready)))
 		entry_free(e);
 	grammar_cache_destroy(&q->cache);
 	if (q->fd >= 0)
@@ -170,6 +174,7 @@ static struct entry *copy_of(const struct engine_request *r)
 		return NULL;
 	e->out.request = *r;
 	e->out.copy = e;
+	e->item.client = r->client;
 	e->out.request.prompt = copy_array(&end, r->prompt, prompt);
 	e->out.request.stop = copy_array(&end, r->stop, stop);
 	e->out.request.bias = copy_array(&end, r->bias, bias);
@@ -177,39 +182,132 @@ static struct entry *copy_of(const struct engine_request *r)
 	return e;
 }
 
+static uint64_t deadline_of(const struct entry *e)
+{
+	return e->out.request.deadline_ns ? e->out.request.deadline_ns : UINT64_MAX;
+}
+
+static bool add(struct compile_queue *q, struct entry *e)
+{
+	bool added;
+
+	pthread_mutex_lock(&q->lock);
+	added = turns_add(&q->waiting, &e->item);
+	q->count += added;
+	if (added && deadline_of(e) < q->wake_ns)
+		q->wake_ns = deadline_of(e);
+	pthread_cond_signal(&q->more);
+	pthread_mutex_unlock(&q->lock);
+	return added;
+}
+
 enum status compile_queue_add(struct compile_queue *q, const struct engine_request *r, struct error *err)
 {
 	struct entry *e = copy_of(r);
 
-	if (!e)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "cannot allocate memory for a request");
-	pthread_mutex_lock(&q->lock);
-	list_add(&q->waiting, e);
-	q->count++;
-	pthread_cond_signal(&q->more);
-	pthread_mutex_unlock(&q->lock);
-	return STATUS_OK;
+	if (e && add(q, e))
+		return STATUS_OK;
+	free(e);
+	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+			       "cannot allocate memory for a request");
 }
 
-static bool cancel_in(const struct list *l, uint64_t id)
+static bool has_id(void *id, const struct turn_item *item)
 {
-	for (struct entry *e = l->first; e; e = e->next)
-		if (e->out.request.id == id && !e->cancelled)
-			return e->cancelled = true;
+	return ((const struct entry *)item)->out.request.id == *(uint64_t *)id;
+}
+
+/* Takes a request out that waits. */
+static bool drop_waiting(struct compile_queue *q, bool (*wanted)(void *arg, const struct turn_item *item),
+			 void *arg, struct compile_end *end)
+{
+	struct entry *e = (struct entry *)turns_pick(&q->waiting, wanted, arg);
+
+	if (!e)
+		return false;
+	*end = (struct compile_end){e->out.request.id, e->out.request.prompt_count};
+	q->count--;
+	entry_free(e);
+	return true;
+}
+
+/* The grammar of this request is thrown away. */
+static bool end_entry(struct entry *e, struct compile_end *end)
+{
+	*end = (struct compile_end){e->out.request.id, e->out.request.prompt_count};
+	return e->ended = true;
+}
+
+static bool end_ready(struct compile_queue *q, uint64_t id, struct compile_end *end)
+{
+	for (struct entry *e = q->ready.first; e; e = e->next)
+		if (e->out.request.id == id && !e->ended)
+			return end_entry(e, end);
 	return false;
 }
 
 bool compile_queue_cancel(struct compile_queue *q, uint64_t id)
 {
+	struct compile_end end;
 	bool found;
 
 	pthread_mutex_lock(&q->lock);
-	found = cancel_in(&q->waiting, id) || cancel_in(&q->ready, id);
-	if (!found && q->compiling && q->compiling->out.request.id == id && !q->compiling->cancelled)
-		found = q->compiling->cancelled = true;
+	found = drop_waiting(q, has_id, &id, &end) || end_ready(q, id, &end);
+	if (!found && q->compiling && q->compiling->out.request.id == id && !q->compiling->ended)
+		found = end_entry(q->compiling, &end);
 	pthread_mutex_unlock(&q->lock);
 	return found;
+}
+
+struct late {
+	uint64_t now_ns, next_ns; /* next_ns: the earliest deadline of those that are not late */
+};
+
+static bool is_late(void *arg, const struct turn_item *item)
+{
+	const uint64_t deadline = deadline_of((const struct entry *)item);
+	struct late *late = arg;
+
+	if (deadline <= late->now_ns)
+		return true;
+	if (deadline < late->next_ns)
+		late->next_ns = deadline;
+	return false;
+}
+
+/* Looks at all requests without a grammar. */
+static bool find_late(struct compile_queue *q, struct late *late, struct compile_end *end)
+{
+	struct entry *e = q->compiling;
+
+	if (e && !e->ended && is_late(late, &e->item))
+		return end_entry(e, end);
+	return drop_waiting(q, is_late, late, end);
+}
+
+bool compile_queue_expire(struct compile_queue *q, uint64_t now_ns, struct compile_end *end)
+{
+	struct late late = {now_ns, UINT64_MAX};
+	bool found = false;
+
+	pthread_mutex_lock(&q->lock);
+	if (q->wake_ns <= now_ns) {
+		found = find_late(q, &late, end);
+		if (!found)
+			q->wake_ns = late.next_ns;
+	}
+	pthread_mutex_unlock(&q->lock);
+	return found;
+}
+
+uint64_t compile_queue_wake(struct compile_queue *q)
+{
+	uint64_t wake_ns;
+
+	pthread_mutex_lock(&q->lock);
+	wake_ns = q->wake_ns;
+	pthread_mutex_unlock(&q->lock);
+	return wake_ns;
 }
 
 bool compile_queue_take(struct compile_queue *q, struct compiled_request *out)
@@ -220,7 +318,7 @@ bool compile_queue_take(struct compile_queue *q, struct compiled_request *out)
 	pthread_mutex_lock(&q->lock);
 	while ((e = list_take(&q->ready))) {
 		q->count--;
-		if (!e->cancelled)
+		if (!e->ended)
 			break;
 		entry_free(e);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests whose grammar is being compiled. A thread of its own compiles, so that a large schema does not
- * delay the steps of others. */
+ * delay the steps of others. Clients take turns, so that one client's schemas do not hold up the others. */
 #ifndef ENGINE_COMPILE_QUEUE_H
 #define ENGINE_COMPILE_QUEUE_H
 #include "engine/grammar/grammar.h"
@@ -15,8 +15,16 @@ void compile_queue_destroy(
 
 /* Copies the request, which has a grammar. NO_RESOURCE: out of memory. */
 enum status compile_queue_add(struct compile_queue *q, const struct engine_request *r, struct error *err);
-/* False: no such request waits. Its grammar is then not compiled, or thrown away. */
+/* False: no such request waits. Otherwise its grammar is not compiled, or thrown away. */
 bool compile_queue_cancel(struct compile_queue *q, uint64_t id);
+struct compile_end {
+	uint64_t id;
+	size_t prompt_count;
+};
+/* Takes out a request whose deadline is over and whose grammar is not compiled. False: none is late. */
+bool compile_queue_expire(struct compile_queue *q, uint64_t now_ns, struct compile_end *end);
+/* compile_queue_expire finds nothing before this time of the monotonic clock; UINT64_MAX: never. */
+uint64_t compile_queue_wake(struct compile_queue *q);
 
 struct compiled_request {
 	struct engine_request request; /* what it points to is lent until compiled_release */

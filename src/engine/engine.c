@@ -225,6 +225,24 @@ static enum status submit_compiled(struct engine *e, struct error *err)
 	return st;
 }
 
+/* Ends the requests whose deadline is over while their grammar is being compiled. */
+static enum status end_late(struct engine *e, struct error *err)
+{
+	const uint64_t now = now_ns();
+	struct compile_end late;
+	enum status st = STATUS_OK;
+
+	while (!st && e->compiling && compile_queue_expire(e->compiling, now, &late)) {
+		const struct engine_event end = {.kind = ENGINE_EVENT_END,
+						 .id = late.id,
+						 .end = ENGINE_END_DEADLINE,
+						 .prompt_tokens = (int32_t)late.prompt_count};
+
+		st = outbox_add(e, &end, err);
+	}
+	return st;
+}
+
 enum status engine_cancel(struct engine *e, uint64_t id, struct error *err)
 {
 	const struct engine_event end = {.kind = ENGINE_EVENT_END, .id = id, .end = ENGINE_END_CANCELLED};
@@ -262,6 +280,8 @@ enum status engine_step(struct engine *e, bool *idle, struct error *err)
 	outbox_forget_read(e);
 	*idle = false;
 	st = submit_compiled(e, err);
+	if (!st)
+		st = end_late(e, err);
 	if (st)
 		return st;
 	if (dispatch_is_open(e))
@@ -289,7 +309,10 @@ int engine_fd(const struct engine *e)
 
 uint64_t engine_wake(const struct engine *e)
 {
-	return schedule_wake(e->schedule);
+	const uint64_t planned = schedule_wake(e->schedule);
+	const uint64_t compiling = e->compiling ? compile_queue_wake(e->compiling) : UINT64_MAX;
+
+	return compiling < planned ? compiling : planned;
 }
 
 struct engine_facts engine_facts(const struct engine *e)
