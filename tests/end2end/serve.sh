@@ -152,7 +152,7 @@ mkdir broken && cp tiny/*.json broken && head -c 100000 tiny/model.safetensors >
 ok "a model that is cut" expect 64 serve broken --device cpu --port 0
 ok "gives the engine's message" says 'broken/model.safetensors' err
 ok "too little memory" expect 2 serve tiny --device cpu --port 0 --memory 1MB
-ok "gives the engine's message" says 'GB are available, but weights, working memory and the KV cache' err
+ok "gives the engine's message" says 'GB, but weights, working memory and the KV cache .*; raise --memory or reduce --context' err
 
 ok "it starts" up --chat-template qwen2.5 --request-log log
 ok "and prints what it loaded" says '^tiny on cpu: loaded in .* KV cache .* for [0-9]* tokens' serve.out

@@ -295,6 +295,12 @@ static void test_ends__a_model_that_does_not_load_leaves_nothing(void **state)
 	error_clear(&err);
 	assert_int_equal(engine_create(&e, &o, &err), STATUS_NO_RESOURCE);
 	assert_null(e);
+	o.load.pages = 0;
+	o.load.memory = 20000;
+	error_clear(&err);
+	assert_int_equal(engine_create(&e, &o, &err), STATUS_NO_RESOURCE);
+	assert_non_null(strstr(err.text, "--memory is 2e-05 GB"));
+	assert_non_null(strstr(err.text, "raise --memory or reduce --context"));
 	engine_destroy(&e);
 }
 

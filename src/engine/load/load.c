@@ -165,9 +165,11 @@ static enum status too_small(const struct loaded *l, const struct load_options *
 {
 	return error_set_cause(
 		err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-		"%s: %.3g GB are available, but weights, working memory and the KV cache of one "
-		"sequence of %lld tokens need %.3g GB; reduce the context length",
-		o->model, (double)memory * 1e-9, (long long)l->positions, (double)needed * 1e-9);
+		"%s: %s %.3g GB, but weights, working memory and the KV cache of one sequence of %lld tokens need "
+		"%.3g GB; %s",
+		o->model, o->memory ? "--memory is" : "the memory available is", (double)memory * 1e-9,
+		(long long)l->positions, (double)needed * 1e-9,
+		o->memory ? "raise --memory or reduce --context" : "reduce the context length");
 }
 
 /* Plans with the back end that l->back is, and sets l->pages. */
