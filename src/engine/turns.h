@@ -13,7 +13,7 @@ struct turn_item {
 
 struct turn_client;
 struct turns {
-	struct turn_client *first; /* whose turn is next; NULL: nothing waits */
+	struct turn_client *first; /* has the next turn; NULL: nothing waits */
 };
 
 /* False: out of memory; then the item was not added. Otherwise it is lent until it is taken out. */

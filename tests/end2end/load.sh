@@ -52,6 +52,23 @@ ok "a plan of users has a limit, not a number" expect 0 load http://127.0.0.1:1 
 ok "which it says" says '^5 users for 60 s, .* at most 5000 requests$' out
 ok "a warm-up that leaves too little is told before the run" eval 'expect 0 load http://127.0.0.1:1 --duration 30 --warmup 13 --plan && says "warmup 13 s is too long for a schedule of 30 s: 12 s at its begin and at its end are not measured" err'
 ok "one that fits is not" eval 'expect 0 load http://127.0.0.1:1 --duration 30 --warmup 12 --plan && [ ! -s err ]'
+ok "a plan as JSON" eval 'expect 0 load http://127.0.0.1:1 --rate 10 --duration 60 --arrival constant --input 20 --output 8 --plan --json && says "\"requests\": 600," out'
+ok "has its tokens" says '"prompt_tokens": 12000.0' out
+ok "and nothing but JSON" sh -c '[ "$(head -c 1 out)$(tail -n 1 out)" = "{}" ]'
+printf '{"messages": [{"role": "user", "content": "Say yes."}, {"role": "assistant", "content": "Yes."}]}\n%.0s' 1 2 3 > three.jsonl
+ok "the plan of a dataset" expect 0 load http://127.0.0.1:1 --dataset three.jsonl --rate 10 --duration 60 --arrival constant --plan
+ok "names its rows, and no lengths that are not its own" says "^600 requests in 60 s, .*; prompts and lengths of answers from the dataset's 3 rows$" out
+ok "as JSON too" eval 'expect 0 load http://127.0.0.1:1 --dataset three.jsonl --plan --json && says "\"dataset_rows\": 3" out && ! grep -q tokens out'
+for option in dataset tokenizer api-key-file; do
+	ok "a plan reads what --$option names" refuses 2 nowhere http://127.0.0.1:1 --plan --$option nowhere
+done
+for option in expectations ca-file; do
+	ok "a plan reads what --$option names" refuses 64 nowhere http://127.0.0.1:1 --plan --$option nowhere
+done
+ok "a body that is no JSON" refuses 64 '^assay: error: --body is not a JSON object: it ends too early (column 1)' http://127.0.0.1:1 --plan --body '{'
+ok "a body with a member of the load test" refuses 64 '\-\-body: "n" cannot be given' http://127.0.0.1:1 --plan --body '{"n": 2}'
+ok "a plan that its run would refuse" refuses 64 'a prompt of 3 tokens is impossible' http://127.0.0.1:1 --plan --input 3 --tokenizer "$root/tests/data/tokenizer/qwen.json" --chat-template chatml
+ok "a plan of users as JSON has a limit too" eval 'expect 0 load http://127.0.0.1:1 --users 5 --max-requests 5000 --plan --json && says "\"requests_most\": 5000" out && ! grep -q tokens out'
 
 # 2. Servers that cannot be met
 ok "nobody listens" refuses 2 'http://127.0.0.1:1/v1/models' http://127.0.0.1:1 --out r-connect --no-telemetry
@@ -71,6 +88,8 @@ ok "a summary" [ -s "$dir/SUMMARY.md" ]
 ok "and a page" [ -s "$dir/report.html" ]
 ok "JSON" [ -s "$dir/load.json" ]
 ok "and CSV" [ -s "$dir/load.csv" ]
+ok "prompts from a dataset" sound --dataset three.jsonl --rate 20 --duration 2 --warmup 0
+ok "whose rows the first line names" says "prompts and lengths of answers from the dataset's 3 rows; it stops after" err
 ok "a body that is no object" refuses 64 'object' "$url" --body '[1]' --out r-body --no-telemetry --idle 0
 ok "limits that nothing can meet are missed" missed --rate 20 --duration 3 --slo ttft=1ms
 ok "a report is made again" again

@@ -548,14 +548,14 @@ static void test_load_content__what_is_refused(void **state)
 
 	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
 		snprintf(extra, sizeof(extra), "{\"%s\": 1}", taken[i]);
-		snprintf(words, sizeof(words), "\"%s\" cannot be an extra member", taken[i]);
+		snprintf(words, sizeof(words), "--body: \"%s\" cannot be given", taken[i]);
 		spec.extra = extra;
 		refused(spec, STATUS_BAD_INPUT, words);
 	}
 	spec.extra = "[1]";
 	refused(spec, STATUS_BAD_INPUT, "not a JSON object");
 	spec.extra = "{\"a\":";
-	refused(spec, STATUS_BAD_INPUT, "the extra members of requests: ");
+	refused(spec, STATUS_BAD_INPUT, "--body is not a JSON object: ");
 	spec.extra = NULL;
 	spec.model = "\xff";
 	refused(spec, STATUS_BAD_INPUT, "the model's name is not UTF-8");

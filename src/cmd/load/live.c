@@ -51,31 +51,3 @@ void load_clear_live(struct loading *l)
 		fputs("\r\033[K", stderr);
 	l->live_ns = 0;
 }
-
-void load_show_planned(const struct loading *l, const json_t *line)
-{
-	if (json_object_get(line, "stages")) {
-		log_info(
-			l->c->log, LOG_TOPIC_RUN,
-			"%s: at most %.0f stages of %.0f s each; a stage stops after %llu requests or %.0f s",
-			l->url, number(line, "stages"), number(line, "duration_s"),
-			(unsigned long long)l->o->requests, l->o->duration);
-		return;
-	}
-	if (number(line, "users") > 0) {
-		log_info(
-			l->c->log, LOG_TOPIC_RUN,
-			"%s: %.0f users for %.0f s, each with its next request after the answer; it stops after %llu "
-			"requests or %.0f s",
-			l->url, number(line, "users"), number(line, "duration_s"),
-			(unsigned long long)l->o->requests, l->o->duration);
-		return;
-	}
-	log_info(
-		l->c->log, LOG_TOPIC_RUN,
-		"%s: %.0f requests in %.0f s (at most %.0f s with the last answers), %.0f prompt tokens, %.0f "
-		"output tokens; it stops after %llu requests or %.0f s",
-		l->url, number(line, "requests"), number(line, "duration_s"), number(line, "most_s"),
-		number(line, "prompt_tokens"), number(line, "output_tokens"),
-		(unsigned long long)l->o->requests, l->o->duration);
-}

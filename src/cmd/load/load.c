@@ -130,7 +130,8 @@ static const struct opt rows[] = {
 		.help = "run directory (default: assay-runs/DATE-load)"),
 	OPT_ROW(struct load_opts, plan, .name = "plan", .also = "dry-run",
 		.help = "print the number of requests, tokens and the time, and send nothing"),
-	OPT_ROW(struct load_opts, json, .name = "json", .help = "print the results as JSON"),
+	OPT_ROW(struct load_opts, json, .name = "json",
+		.help = "print the results as JSON, or with --plan the plan"),
 };
 #define ROWS                                                                                                 \
 	{                                                                                                    \

@@ -55,6 +55,11 @@ struct loading {
 /* Runs the command; returns its exit code. */
 int load_perform(const struct command_context *c, const void *opts);
 
+/* Reads the API's key, and looks at the file of certificates. */
+enum status load_inputs_read(struct loading *l, struct error *err);
+/* --plan: checks what the options name and prints the plan. Returns the exit code. */
+int load_plan_show(struct loading *l, struct error *err);
+
 /* Creates the run directory and begins the journal. */
 enum status load_record_begin(struct loading *l, struct error *err);
 /* Writes the phase `name` over the measured window of these figures, whose times are taken out of them.

@@ -13,12 +13,11 @@ static const char *const taken[] = {"messages",	      "prompt",	    "stream",
 static enum status check_extra(const json_t *extra, struct error *err)
 {
 	if (!json_is_object(extra))
-		return error_set(err, STATUS_BAD_INPUT, "the extra members are not a JSON object");
+		return error_set(err, STATUS_BAD_INPUT, "--body is not a JSON object");
 	for (const char *const *name = taken; *name; name++)
 		if (json_object_get(extra, *name))
-			return error_set(
-				err, STATUS_BAD_INPUT,
-				"\"%s\" cannot be an extra member of requests; the load test sets it", *name);
+			return error_set(err, STATUS_BAD_INPUT,
+					 "--body: \"%s\" cannot be given; the load test sets it", *name);
 	return STATUS_OK;
 }
 
@@ -29,11 +28,11 @@ static enum status add_extra(struct load_content *c, json_t *all, const char *te
 	enum status st;
 
 	if (!extra)
-		return error_set(err, STATUS_BAD_INPUT, "the extra members of requests: %s (column %d)",
+		return error_set(err, STATUS_BAD_INPUT, "--body is not a JSON object: %s (column %d)",
 				 why.text, why.column);
 	st = check_extra(extra, err);
 	if (!st && json_object_update(all, extra))
-		st = error_set(err, STATUS_NO_RESOURCE, "the extra members of requests");
+		st = error_set(err, STATUS_NO_RESOURCE, "no memory for the members of --body");
 	c->kwargs = json_incref(json_object_get(extra, "chat_template_kwargs"));
 	json_decref(extra);
 	return st;

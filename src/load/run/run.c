@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include "core/clock.h"
+#include "load/run/planned.h"
 #include "load/run/reporter.h"
 #include "load/run/server.h"
 #include "load/run/sweep.h"
@@ -191,21 +192,17 @@ static enum status tell_planned(struct run *r, struct error *err)
 {
 	struct load_plan plan = {0};
 	const struct load_run_spec *o = &r->spec;
-	struct load_plan_tokens tokens;
+	json_t *planned;
 	enum status st;
 
 	if (o->sweep)
 		return tell_sweep(r);
 	st = load_plan_make(&plan, &o->plan, err);
-	tokens = load_plan_tokens(&plan);
-	if (!st)
-		o->emit(o->arg, "planned",
-			json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:s}", "requests", (double)plan.count,
-				  "duration_s", plan.duration_s, "most_s", plan.duration_s + o->grace_s,
-				  "prompt_tokens", tokens.prompt, "output_tokens", tokens.output, "users",
-				  o->plan.arrival == LOAD_CLOSED ? (double)o->plan.users : 0.0, "model",
-				  r->server.model),
-			NULL);
+	planned = st ? NULL : load_planned(o, &plan);
+	if (planned) {
+		json_object_set_new(planned, "model", json_string(r->server.model));
+		o->emit(o->arg, "planned", planned, NULL);
+	}
 	load_plan_release(&plan);
 	return st;
 }

@@ -218,7 +218,7 @@ static enum status send_plan(struct running *run, const struct load_plan *plan, 
 	return st; /* with an error too, the figures are those of the time before it */
 }
 
-void load_stage_warn_edge(const struct load_run_spec *o, double duration_s)
+static void warn_edge(const struct load_run_spec *o, double duration_s)
 {
 	const double edge_s = edge_seconds(o, duration_s);
 
@@ -230,7 +230,7 @@ void load_stage_warn_edge(const struct load_run_spec *o, double duration_s)
 			o->warmup_s, duration_s, edge_s, 100 * edge_most);
 }
 
-static enum status check_plan(const struct load_stages *s, struct load_plan *plan, struct error *err)
+enum status load_stage_check(const struct load_stages *s, struct load_plan *plan, struct error *err)
 {
 	uint64_t raised = 0;
 	enum status st = load_content_check(s->content, plan, &raised, err);
@@ -240,7 +240,7 @@ static enum status check_plan(const struct load_stages *s, struct load_plan *pla
 			       "the schedule of %g s has no request: raise --rate or --duration",
 			       plan->duration_s);
 	if (!st && !s->count)
-		load_stage_warn_edge(s->spec, plan->duration_s);
+		warn_edge(s->spec, plan->duration_s);
 	if (!st && plan->skipped && !s->count)
 		log_info(s->spec->log, LOG_TOPIC_RUN,
 			 "%llu rows of the trace have no prompt or no answer and were left out",
@@ -264,7 +264,7 @@ enum status load_stage_run(struct load_stages *s, const struct load_plan_spec *s
 
 	*values = NULL;
 	if (!st)
-		st = check_plan(s, &plan, err);
+		st = load_stage_check(s, &plan, err);
 	if (!st)
 		st = make_workers(&run, err);
 	if (!st)

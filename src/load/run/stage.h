@@ -24,6 +24,7 @@ struct load_stages {
 /* Runs a stage with this plan and summarizes it. Owner of *values: caller, json_decref. */
 enum status load_stage_run(struct load_stages *s, const struct load_plan_spec *plan, json_t **values,
 			   struct error *err);
-/* Warns if --warmup is longer than the part of the schedule that is left out. */
-void load_stage_warn_edge(const struct load_run_spec *o, double duration_s);
+/* Whether requests can be made as planned. Tells what of the options the first stage's plan does not follow.
+ */
+enum status load_stage_check(const struct load_stages *s, struct load_plan *plan, struct error *err);
 #endif
