@@ -153,6 +153,19 @@ ok "a model that is cut" expect 64 serve broken --device cpu --port 0
 ok "gives the engine's message" says 'broken/model.safetensors' err
 ok "too little memory" expect 2 serve tiny --device cpu --port 0 --memory 1MB
 ok "gives the engine's message" says 'GB, but weights, working memory and the KV cache .*; raise --memory or reduce --context' err
+if command -v openssl > /dev/null; then
+	for pair in one two; do
+		openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout $pair.key -out $pair.crt -days 2 -subj /CN=localhost > /dev/null 2>&1
+	done
+	echo text > text.pem
+	with_tls() { expect 64 serve tiny --device cpu --port 0 --tls-certificate "$1" --tls-key "$2"; }
+	ok "a file without a certificate" with_tls text.pem one.key
+	ok "is named" says '\-\-tls-certificate text.pem: it has no certificate in PEM form: ' err
+	ok "a file without a key" with_tls one.crt text.pem
+	ok "is named too" says '\-\-tls-key text.pem: it has no private key in PEM form: ' err
+	ok "a key of another certificate" with_tls one.crt two.key
+	ok "is named with both files" says '\-\-tls-certificate one.crt and --tls-key two.key: ' err
+fi
 
 ok "it starts" up --chat-template qwen2.5 --request-log log
 ok "and prints what it loaded" says '^tiny on cpu: loaded in .* KV cache .* for [0-9]* tokens' serve.out

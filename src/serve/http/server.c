@@ -13,6 +13,7 @@
 #include "core/net/listen.h"
 #include "serve/http/excess.h"
 #include "serve/http/routes.h"
+#include "serve/http/tls_files.h"
 
 enum { BLOCK_BYTES = 8192, DISCARD_TIMES = 4 };
 
@@ -396,6 +397,18 @@ static size_t connections_most(const struct front_end *fe)
 	return most;
 }
 
+static enum status check_tls(const struct front_end *fe, struct error *err)
+{
+	const struct tls_file certificate = {fe->o.tls_certificate, fe->tls_certificate},
+			      key = {fe->o.tls_key, fe->tls_key};
+
+	if (!fe->tls_key)
+		return STATUS_OK;
+	if (fe->mhd.is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+		return error_set(err, STATUS_UNSUPPORTED, "this libmicrohttpd was built without TLS");
+	return tls_files_check(&certificate, &key, err);
+}
+
 enum status server_start(struct front_end *fe, struct error *err)
 {
 	enum status st = microhttpd_open(&fe->mhd, err);
@@ -409,13 +422,13 @@ enum status server_start(struct front_end *fe, struct error *err)
 	};
 	struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
 
+	if (!st)
+		st = check_tls(fe, err);
 	if (st)
 		return st;
 	fe->connections_most = most;
 	if (fe->tls_key)
 		flags |= MHD_USE_TLS;
-	if (fe->tls_key && fe->mhd.is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
-		return error_set(err, STATUS_UNSUPPORTED, "this libmicrohttpd was built without TLS");
 	fe->daemon = fe->mhd.start_daemon(
 		flags, 0, NULL, NULL, on_request, fe, MHD_OPTION_EXTERNAL_LOGGER, on_log, fe,
 		MHD_OPTION_LISTEN_SOCKET, fe->listen_fd, MHD_OPTION_CONNECTION_LIMIT,
