@@ -353,9 +353,9 @@ tries engine > /dev/null
 kill -TERM "$server"
 ok "TERM while it loads" gone 0
 
-# id 60 is <, with which a thought begins
+# id 60 is <, and 263 is <think>: with one of them a thought begins
 ok "a model that thinks" up --chat-template qwen3
-ok "may leave out its thought" is 200 /v1/chat/completions "{$chat,$only_x,\"logit_bias\":{\"60\":-100}}"
+ok "may leave out its thought" is 200 /v1/chat/completions "{$chat,$only_x,\"logit_bias\":{\"60\":-100,\"263\":-100}}"
 ok "and then follows the schema at once" says '"content":"\( \|\\[nrt]\|\\u0009\)*\\"x\\"".*"finish_reason":"stop"' out
 ok "or thinks" is 200 /v1/chat/completions "{$chat,$only_x,\"logit_bias\":{\"60\":100}}"
 ok "of anything" says '"reasoning_content":"<<<.*"finish_reason":"length"' out
