@@ -368,10 +368,8 @@ static void drain(struct front_end *fe)
 		return;
 	if (drains > 1 || fe->now_ns > fe->drain_ns + (uint64_t)fe->o.limits.drain_s * SECOND_NS)
 		fe->finished = true;
-	if (!fe->exchange_count && !link_running(fe->link)) {
-		link_drain(fe->link);
+	if (!fe->exchange_count && !link_running(fe->link) && link_drain(fe->link))
 		fe->finished = true;
-	}
 }
 
 static enum status dispatch(struct front_end *fe, const struct epoll_event *event, struct error *err)

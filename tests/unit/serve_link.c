@@ -54,9 +54,10 @@ struct world {
 	struct seen seen;
 };
 
-static void world_begin(struct world *w)
+/* A link that runs `most` choices at a time, and an answer with the choices of `body`. */
+static void world_begin_with(struct world *w, size_t most, const char *body)
 {
-	const struct link_limits limits = {.choices = 2, .hang_ns = 1000};
+	const struct link_limits limits = {.choices = most, .hang_ns = 1000};
 	const struct link_hooks hooks = {
 		.arg = &w->seen, .event = on_event, .step = on_step, .ready = on_ready, .lost = on_lost};
 	const struct engine_ready ready = {.device = "made up", .vocab = 900, .context = 64};
@@ -77,10 +78,13 @@ static void world_begin(struct world *w)
 	assert_int_equal(link_state(w->link), LINK_READY);
 	assert_int_equal(link_ready(w->link)->context, 64);
 	assert_int_equal(w->seen.readies, 1);
-	assert_int_equal(answer_create(&w->answer,
-				       serve_bed_good(&bed, PROTOCOL_COMPLETION, "{\"prompt\":\"a\",\"n\":3}"), bed.prompter, 1,
-				       &err),
+	assert_int_equal(answer_create(&w->answer, serve_bed_good(&bed, PROTOCOL_COMPLETION, body), bed.prompter, 1, &err),
 			 STATUS_OK);
+}
+
+static void world_begin(struct world *w)
+{
+	world_begin_with(w, 2, "{\"prompt\":\"a\",\"n\":3}");
 }
 
 static void world_end(struct world *w)
@@ -140,6 +144,76 @@ static void test_link__requests_end_once_and_are_forgotten(void **state)
 	assert_int_equal(w.seen.events, 1);
 	assert_int_equal(w.seen.steps, 4);
 	assert_int_equal(link_running(w.link), 0);
+	world_end(&w);
+}
+
+/* Submits choices until the queue has no room for a frame, however short its prompt. Returns how many were taken. */
+static size_t fill_queue(struct world *w)
+{
+	enum { LONGEST = 1 << 20 };
+	struct prompt_ids *prompt = &w->answer->request->prompts[0], before = *prompt;
+	struct api_error e = {0};
+	size_t taken = 0;
+
+	prompt->ids = calloc(LONGEST, sizeof(*prompt->ids));
+	assert_non_null(prompt->ids);
+	for (prompt->count = LONGEST; prompt->count;) {
+		assert_true(taken < w->answer->count);
+		if (link_submit(w->link, &w->answer->choices[taken], 5, &e))
+			taken++;
+		else
+			prompt->count /= 2;
+	}
+	assert_int_equal(e.http, 429);
+	free(prompt->ids);
+	*prompt = before;
+	return taken;
+}
+
+/* The engine reads all that waits for it. Counts its cancels; each must be of another request. */
+static size_t read_cancels(struct world *w, uint64_t *ids)
+{
+	struct frame_message m;
+	struct error err = {0};
+	size_t count = 0;
+	bool got = true;
+
+	while (got || link_wants_write(w->link)) {
+		link_flush(w->link);
+		assert_int_equal(frame_receive(w->engine, &m, &got, &err), STATUS_OK);
+		if (!got || m.kind != FRAME_CANCEL)
+			continue;
+		for (size_t i = 0; i < count; i++)
+			assert_true(ids[i] != m.cancel);
+		ids[count++] = m.cancel;
+	}
+	return count;
+}
+
+static void test_link__cancels_are_sent_once_the_queue_has_room(void **state)
+{
+	enum { CHOICES = 64 };
+	uint64_t ids[2 * CHOICES];
+	struct world w;
+	size_t taken, count;
+
+	(void)state;
+	world_begin_with(&w, CHOICES, "{\"prompt\":\"a\",\"n\":64}");
+	taken = fill_queue(&w);
+	link_cancel(w.link, &w.answer->choices[0]);
+	for (size_t i = 0; i < taken; i++)
+		link_forget(w.link, &w.answer->choices[i]);
+	assert_false(link_drain(w.link)); /* no room for it either */
+	count = read_cancels(&w, ids);
+	assert_int_equal(count, taken);
+	assert_true(link_drain(w.link));
+	assert_int_equal(next(&w).kind, FRAME_DRAIN);
+	for (size_t i = 0; i < count; i++)
+		send_end(&w, ids[i]);
+	for (size_t i = 0; i < count; i++)
+		link_receive(w.link, 300);
+	assert_int_equal(link_running(w.link), 0);
+	assert_int_equal(w.seen.events, 0);
 	world_end(&w);
 }
 
@@ -236,6 +310,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_link__requests_end_once_and_are_forgotten),
+		cmocka_unit_test(test_link__cancels_are_sent_once_the_queue_has_room),
 		cmocka_unit_test(test_link__loss_has_a_cause),
 		cmocka_unit_test(test_link__an_engine_that_says_nothing_hangs),
 		cmocka_unit_test(test_link__a_wrong_message_ends_it),

@@ -10,6 +10,7 @@ struct slot {
 	uint64_t id;	  /* 0: free */
 	struct choice *c; /* NULL: forgotten; its last event is awaited */
 	bool cancelled;
+	bool sent; /* the cancel is in the queue of frames */
 };
 
 struct link {
@@ -23,6 +24,7 @@ struct link {
 	struct slot *slots;
 	uint32_t *free_slots;
 	size_t free_count;
+	bool unsent; /* a cancelled slot may wait for room in the queue of frames */
 	uint64_t serial;
 	uint64_t heard_ns, expected_ns; /* the last message; what its heartbeat predicted */
 };
@@ -154,12 +156,36 @@ bool link_wants_write(const struct link *l)
 	return l->frames && frame_link_waits(l->frames);
 }
 
+/* Puts the cancel of a slot into the queue of frames. If it has no room, send_cancels tries again. */
+static void send_cancel(struct link *l, struct slot *s)
+{
+	struct error err = {0};
+
+	if (s->sent || !l->frames)
+		return;
+	s->cancelled = true;
+	s->sent = frame_send_cancel(l->frames, s->id, &err) != STATUS_NO_RESOURCE;
+	l->unsent |= !s->sent;
+}
+
+/* Sends the cancels that had no room, until there is none again. */
+static void send_cancels(struct link *l)
+{
+	if (!l->unsent)
+		return;
+	l->unsent = false;
+	for (size_t i = 0; i < l->limits.choices && !l->unsent; i++)
+		if (l->slots[i].cancelled)
+			send_cancel(l, &l->slots[i]);
+}
+
 void link_flush(struct link *l)
 {
 	struct error err = {0};
 
 	if (l->frames && frame_flush(l->frames, &err))
 		detach(l, "the engine process ended");
+	send_cancels(l);
 }
 
 static struct slot *slot_of(struct link *l, uint64_t id)
@@ -232,6 +258,7 @@ bool link_tick(struct link *l, uint64_t now_ns)
 {
 	char cause[128];
 
+	send_cancels(l);
 	if (l->state != LINK_READY || now_ns <= l->heard_ns ||
 	    now_ns - l->heard_ns < l->limits.hang_ns + l->expected_ns)
 		return false;
@@ -287,18 +314,6 @@ bool link_submit(struct link *l, struct choice *c, uint64_t client, struct api_e
 			"the engine does not take requests fast enough; try again later");
 }
 
-static void send_cancel(struct link *l, struct slot *s)
-{
-	struct error err = {0};
-
-	if (s->cancelled || !l->frames)
-		return;
-	s->cancelled = true;
-	/* With a full queue the engine hangs, and link_tick gives it up. */
-	if (frame_send_cancel(l->frames, s->id, &err) == STATUS_NO_RESOURCE)
-		s->cancelled = false;
-}
-
 void link_cancel(struct link *l, struct choice *c)
 {
 	struct slot *s = slot_of(l, c->id);
@@ -318,10 +333,12 @@ void link_forget(struct link *l, struct choice *c)
 	c->id = 0;
 }
 
-void link_drain(struct link *l)
+bool link_drain(struct link *l)
 {
 	struct error err = {0};
+	enum status st = l->frames ? frame_send_drain(l->frames, &err) : STATUS_OK;
 
-	if (l->frames && frame_send_drain(l->frames, &err) == STATUS_UNAVAILABLE)
+	if (st == STATUS_UNAVAILABLE)
 		detach(l, "the engine process ended");
+	return st != STATUS_NO_RESOURCE;
 }

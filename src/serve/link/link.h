@@ -57,5 +57,7 @@ bool link_submit(struct link *l, struct choice *c, uint64_t client, struct api_e
 void link_cancel(struct link *l, struct choice *c);
 /* Cancels, and no event will come: the choice may be freed. */
 void link_forget(struct link *l, struct choice *c);
-void link_drain(struct link *l);
+/* The engine is to end once it has nothing left to do. False: its queue is full, so this is to be called
+ * again. */
+bool link_drain(struct link *l);
 #endif
