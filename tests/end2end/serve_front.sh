@@ -354,6 +354,17 @@ wait "$front"
 ok "a second TERM ends it at once" [ $? = 0 ]
 front=
 wait $stream
+ok "a server with half-sent requests" up --read-s 600
+"$build/tests/serve/serve_streams" "${url##*:}" 3 '{"prompt":"a"}' partial > half.out &
+halves=$!
+until_metric assay_connections 4 # this one, too
+kill "$front"
+wait "$halves"
+ok "closes them when it drains" says '^3 closed' half.out
+wait "$front"
+ok "and ends" [ $? = 0 ]
+front=
+
 ok "an engine that crashes" up -- step_us=1000 crash_after=20 load_ms=300
 ok "a request in two crashes is refused" is 503 /v1/completions '{"prompt":"Hello you","max_tokens":60,"ignore_eos":true}'
 ok "with the cause" says 'the engine was lost twice while it ran this request.*"code":"engine_lost_twice"' out

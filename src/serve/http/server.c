@@ -15,7 +15,12 @@
 #include "serve/http/routes.h"
 #include "serve/http/tls_files.h"
 
-enum { BLOCK_BYTES = 8192, DISCARD_TIMES = 4 };
+enum {
+	BLOCK_BYTES = 8192,
+	DISCARD_TIMES = 4,
+	DRAIN_READ_S = 2, /* for the rest of a request, once the server drains; the response is 503 anyway */
+};
+#define SECOND_NS 1000000000ull
 
 /* Headers that every response has. */
 static void add_headers(struct MHD_Response *response, const struct exchange *x)
@@ -525,21 +530,30 @@ void server_close_cut(struct front_end *fe)
 	}
 }
 
+/* A request that does not come to its end in time. A server that drains must not wait long for it. */
+static bool is_slow(const struct exchange *x, uint64_t limit_ns)
+{
+	const struct front_end *fe = x->fe;
+	uint64_t begun_ns = x->begun_ns > fe->drain_ns ? x->begun_ns : fe->drain_ns;
+
+	/* READY without a whole request: its body still comes, to be dropped */
+	if ((x->state != EXCHANGE_READING && x->state != EXCHANGE_READY) || x->complete_ns)
+		return false;
+	return fe->now_ns > x->begun_ns + limit_ns ||
+	       (fe->draining && fe->now_ns > begun_ns + DRAIN_READ_S * SECOND_NS);
+}
+
 void server_tick(struct front_end *fe)
 {
-	uint64_t read_ns = (uint64_t)fe->o.limits.read_s * 1000000000u,
-		 idle_ns = (uint64_t)fe->o.limits.idle_s * 1000000000u;
+	uint64_t read_ns = fe->o.limits.read_s * SECOND_NS, idle_ns = fe->o.limits.idle_s * SECOND_NS;
 
 	excess_tick(fe);
 	for (struct peer *p = fe->peers; p; p = p->next) {
 		struct exchange *x = p->exchange;
-		/* READY without a whole request: its body still comes, to be dropped */
-		bool slow = x && (x->state == EXCHANGE_READING || x->state == EXCHANGE_READY) &&
-			    !x->complete_ns && fe->now_ns > x->begun_ns + read_ns;
 
 		if (x && is_stuck(x, read_ns))
 			exchange_abandon(x);
-		else if (slow || (!x && fe->now_ns > p->since_ns + idle_ns))
+		else if ((x && is_slow(x, read_ns)) || (!x && fe->now_ns > p->since_ns + idle_ns))
 			shutdown(p->fd, SHUT_RDWR); /* MHD sees the end and closes */
 	}
 }
