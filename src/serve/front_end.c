@@ -11,7 +11,6 @@
 #include "core/file/file.h"
 #include "core/net/listen.h"
 #include "serve/http/exchange.h"
-#include "serve/http/request_log.h"
 #include "serve/http/server.h"
 #include "serve/link/supervisor.h"
 
@@ -218,7 +217,7 @@ enum status front_end_create(struct front_end **out, const struct serve_options 
 	fe->o = *options;
 	limits_fill(&fe->o.limits);
 	fe->port = options->port;
-	fe->listen_fd = fe->epoll = fe->wake = fe->link_fd = fe->request_log = -1;
+	fe->listen_fd = fe->epoll = fe->wake = fe->link_fd = fe->request_log.fd = -1;
 	fe->now_ns = serve_now_ns();
 	signal(SIGPIPE, SIG_IGN); /* GnuTLS writes without MSG_NOSIGNAL */
 	st = open_parts(fe, err);
@@ -257,7 +256,7 @@ void front_end_destroy(struct front_end **fe_)
 	close_fd(&fe->listen_fd);
 	close_fd(&fe->epoll);
 	close_fd(&fe->wake);
-	close_fd(&fe->request_log);
+	request_log_close(&fe->request_log);
 	close_fd(&fe->o.control);
 	free(fe);
 }

@@ -7,6 +7,7 @@
 #include "journal/metrics/metrics.h"
 #include "serve/http/keys.h"
 #include "serve/http/preparer.h"
+#include "serve/http/request_log.h"
 #include "serve/link/link.h"
 #include "serve/serve.h"
 #include "vendor/http/microhttpd.h"
@@ -29,7 +30,7 @@ struct front_end {
 	int epoll, wake; /* wake: an eventfd, for the preparer and serve_drain */
 	int link_fd;	 /* the one in `epoll`; -1: none */
 	bool link_writes;
-	int request_log;
+	struct request_log request_log;
 	atomic_int drains; /* calls of serve_drain */
 	bool draining, finished;
 	uint64_t drain_ns, now_ns;

@@ -30,7 +30,7 @@ up() {
 	[ $# = 0 ] || shift
 	engine_words=$*
 	rm -f port.out
-	"$build/tests/serve/serve_front" "$tmp/model" $front_words -- "$build/tests/serve/stand_in_engine" $engine_words \
+	${under:-} "$build/tests/serve/serve_front" "$tmp/model" $front_words -- "$build/tests/serve/stand_in_engine" $engine_words \
 		dump="$tmp/dump" answer="$tmp/answer" > port.out 2> front.err < /dev/null &
 	front=$!
 	for _ in $(seq 300); do grep -q port port.out && break; sleep 0.05; done
@@ -364,6 +364,23 @@ ok "closes them when it drains" says '^3 closed' half.out
 wait "$front"
 ok "and ends" [ $? = 0 ]
 front=
+
+# A disk that is full in the middle of a record: the log has 100 bytes of room, and gets more as its begin is cut off.
+printf "trap '' XFSZ\nulimit -f 8\nexec \"\$@\"\n" > small_files
+head -c 3995 /dev/zero | tr '\0' x > small.log
+echo >> small.log
+under="sh small_files"; ok "a small disk" up --request-log small.log -- step_us=1000
+under=
+two='{"prompt":"Hello you","max_tokens":2}'
+ok "loses the log only" eval 'is 200 /v1/completions "$two" && is 200 /v1/completions "$two" && until_metric assay_requests_success_total 2'
+tail -n 1 small.log > small.tail
+cat small.tail > small.log
+ok "and gets room again" eval 'is 200 /v1/completions "$two" && is 200 /v1/completions "$two"'
+down
+ok "a record was cut" [ "$(wc -c < small.tail)" = 100 ]
+ok "that is said once" [ "$(grep -c 'cannot write the request log: File too large' front.err)" = 1 ]
+ok "and how many are lost" says 'the request log can be written again; 2 records are lost' front.err
+ok "the later ones have lines of their own" [ "$(wc -l < small.log) $(grep -c '^{"time":.*}$' small.log)" = '3 2' ]
 
 ok "an engine that crashes" up -- step_us=1000 crash_after=20 load_ms=300
 ok "a request in two crashes is refused" is 503 /v1/completions '{"prompt":"Hello you","max_tokens":60,"ignore_eos":true}'

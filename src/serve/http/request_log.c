@@ -6,13 +6,21 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "serve/http/exchange.h"
 #include "serve/http/routes.h"
 #include "serve/protocol/json_out.h"
 
-enum status request_log_open(int *fd, const char *path, struct error *err)
+enum status request_log_open(struct request_log *log, const char *path, struct error *err)
 {
-	*fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	return *fd < 0 ? error_errno(err, errno, "cannot write the request log %s", path) : STATUS_OK;
+	log->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	return log->fd < 0 ? error_errno(err, errno, "cannot write the request log %s", path) : STATUS_OK;
+}
+
+void request_log_close(struct request_log *log)
+{
+	if (log->fd >= 0)
+		close(log->fd);
+	log->fd = -1;
 }
 
 static void add_answer(struct text *out, const struct answer *a, uint64_t now_ns)
@@ -30,18 +38,13 @@ static void add_answer(struct text *out, const struct answer *a, uint64_t now_ns
 	text_addf(out, ",\"total_s\":%.6f", (double)(now_ns - a->began_ns) * 1e-9);
 }
 
-void request_log_write(const struct exchange *x, bool sent)
+static void add_record(struct text *out, const struct exchange *x, bool sent)
 {
-	struct text line = {0};
 	const struct answer *a = x->answer;
 	char wall[32];
-	ssize_t written;
 
-	if (x->fe->request_log < 0 || !x->route || x->route->get)
-		return;
 	clock_wall_text(wall, sizeof(wall));
-	text_addf(&line,
-		  "{\"time\":\"%s\",\"endpoint\":\"%s\",\"status\":%d,\"end\":\"%s\",\"body_bytes\":%zu",
+	text_addf(out, "{\"time\":\"%s\",\"endpoint\":\"%s\",\"status\":%d,\"end\":\"%s\",\"body_bytes\":%zu",
 		  wall, x->route->path,
 		  a && a->http ? a->http
 		  : a	       ? 200
@@ -51,17 +54,60 @@ void request_log_write(const struct exchange *x, bool sent)
 				   : "sent",
 		  x->received);
 	if (a)
-		add_answer(&line, a, serve_now_ns());
+		add_answer(out, a, serve_now_ns());
 	if (x->fe->o.log_requests) {
-		text_add(&line, ",\"request\":");
-		json_out_bytes(&line, text_str(&x->body), x->body.size);
+		text_add(out, ",\"request\":");
+		json_out_bytes(out, text_str(&x->body), x->body.size);
 	}
-	text_add(&line, "}\n");
-	if (!line.failed) {
-		written = write(x->fe->request_log, line.data, line.size);
-		if (written < 0 && x->fe->o.log)
-			log_warn(x->fe->o.log, LOG_TOPIC_RUN, "cannot write the request log: %s",
-				 strerror(errno));
+	text_add(out, "}\n");
+}
+
+/* False: errno says why. What is written then may be a part. */
+static bool write_all(struct request_log *log, const char *bytes, size_t size)
+{
+	while (size) {
+		ssize_t written = write(log->fd, bytes, size);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return false;
+		log->cut = bytes[written - 1] != '\n';
+		bytes += written;
+		size -= (size_t)written;
 	}
-	text_release(&line);
+	return true;
+}
+
+static void note_lost(struct request_log *log, const struct log *to, int why)
+{
+	if (!log->lost++ && to)
+		log_warn(to, LOG_TOPIC_RUN, "cannot write the request log: %s", strerror(why));
+}
+
+static void note_written(struct request_log *log, const struct log *to)
+{
+	if (log->lost && to)
+		log_warn(to, LOG_TOPIC_RUN, "the request log can be written again; %zu %s lost", log->lost,
+			 log->lost == 1 ? "record is" : "records are");
+	log->lost = 0;
+}
+
+void request_log_write(const struct exchange *x, bool sent)
+{
+	struct request_log *log = &x->fe->request_log;
+	struct text record = {0};
+
+	if (log->fd < 0 || !x->route || x->route->get)
+		return;
+	if (log->cut)
+		text_add(&record, "\n");
+	add_record(&record, x, sent);
+	if (record.failed)
+		note_lost(log, x->fe->o.log, ENOMEM);
+	else if (write_all(log, record.data, record.size))
+		note_written(log, x->fe->o.log);
+	else
+		note_lost(log, x->fe->o.log, errno);
+	text_release(&record);
 }
