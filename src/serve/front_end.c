@@ -330,15 +330,26 @@ static void take_prepared(struct front_end *fe)
 	}
 }
 
-static void tick(struct front_end *fe)
+/* The port may have been any free one. A supervisor that is gone shows in take_control. */
+static void report(struct front_end *fe, enum supervisor_kind kind)
 {
-	struct supervisor_message hangs = {.kind = SUPERVISOR_HANGS, .epoch = link_epoch(fe->link), .fd = -1};
+	struct supervisor_message m = {
+		.kind = kind, .epoch = link_epoch(fe->link), .port = fe->port, .fd = -1};
 	struct error err = {0};
 
-	if (link_tick(fe->link, fe->now_ns) && fe->o.control >= 0) {
-		text_copy(hangs.cause, sizeof(hangs.cause), link_cause(fe->link));
-		supervisor_send(fe->o.control, &hangs, &err);
-	}
+	if (fe->o.control < 0)
+		return;
+	text_copy(m.cause, sizeof(m.cause), link_cause(fe->link));
+	supervisor_send(fe->o.control, &m, &err);
+	fe->reported_ns = fe->now_ns;
+}
+
+static void tick(struct front_end *fe)
+{
+	if (link_tick(fe->link, fe->now_ns))
+		report(fe, SUPERVISOR_HANGS);
+	if (fe->now_ns - fe->reported_ns >= SECOND_NS)
+		report(fe, SUPERVISOR_ALIVE);
 	for (struct exchange *x = fe->exchanges; x; x = x->next) {
 		struct api_error e = {.retry_s = 30};
 
@@ -387,24 +398,13 @@ static enum status dispatch(struct front_end *fe, const struct epoll_event *even
 	return STATUS_OK;
 }
 
-/* Tells the supervisor the port, which may have been any free one. */
-static void announce(struct front_end *fe)
-{
-	const struct supervisor_message m = {.kind = SUPERVISOR_READY, .port = fe->port, .fd = -1};
-	struct error err = {0};
-
-	if (fe->o.control >= 0)
-		supervisor_send(fe->o.control, &m,
-				&err); /* a supervisor that is gone shows in take_control */
-}
-
 enum status front_end_run(struct front_end *fe, struct error *err)
 {
 	struct epoll_event events[EVENTS];
 	enum status st = STATUS_OK;
 	uint64_t ticked_ns = 0;
 
-	announce(fe);
+	report(fe, SUPERVISOR_READY);
 	while (!st && !fe->finished) {
 		int wait = server_timeout_ms(fe), count;
 
@@ -423,5 +423,6 @@ enum status front_end_run(struct front_end *fe, struct error *err)
 		server_close_cut(fe);
 		drain(fe);
 	}
+	report(fe, SUPERVISOR_DONE);
 	return st;
 }

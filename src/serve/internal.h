@@ -34,6 +34,7 @@ struct front_end {
 	atomic_int drains; /* calls of serve_drain */
 	bool draining, finished;
 	uint64_t drain_ns, now_ns;
+	uint64_t reported_ns;	    /* the last sign of life for the supervisor */
 	struct exchange *exchanges; /* all that exist */
 	struct peer *peers;	    /* open connections */
 	size_t peer_count, exchange_count, body_bytes;

@@ -297,6 +297,14 @@ ok "a front end that is killed is replaced" tries another "$before" front
 ok "with its engine" tries another "$engine_before" engine
 ok "at the same port" tries is_ready
 ok "and answers" is 200 /v1/completions "$hello"
+engine_before=$(engine)
+before=$(front)
+kill -STOP "$before"
+ok "a front end that stops is replaced too" tries another "$before" front
+ok "with its engine " tries another "$engine_before" engine
+ok "the supervisor says why " says 'the front end ended: it sent no message for [0-9]* s; it was ended as hung; both processes start again' serve.err
+ok "it is ready" tries is_ready
+kill -STOP "$(front)"
 ok "nothing is left" down
 
 ok "a limit of time" up --max-seconds 3

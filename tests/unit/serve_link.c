@@ -295,6 +295,14 @@ static void test_supervisor__messages(void **state)
 	assert_int_equal(supervisor_send(pair[0], &m, &err), STATUS_OK);
 	assert_int_equal(supervisor_receive(pair[1], &out, &got, &err), STATUS_OK);
 	assert_string_equal(out.cause, "signal 9");
+	m.kind = SUPERVISOR_DONE;
+	assert_int_equal(supervisor_send(pair[0], &m, &err), STATUS_OK);
+	assert_int_equal(supervisor_receive(pair[1], &out, &got, &err), STATUS_OK);
+	assert_true(got && out.kind == SUPERVISOR_DONE);
+	m.kind = (enum supervisor_kind)(SUPERVISOR_DONE + 1);
+	assert_int_equal(supervisor_send(pair[0], &m, &err), STATUS_OK);
+	assert_int_equal(supervisor_receive(pair[1], &out, &got, &err), STATUS_BAD_INPUT);
+	err = (struct error){0};
 	assert_int_equal(write(pair[0], "short", 5), 5);
 	assert_int_equal(supervisor_receive(pair[1], &out, &got, &err), STATUS_BAD_INPUT);
 	err = (struct error){0};

@@ -60,6 +60,9 @@ struct serving {
 	uint64_t restart_ns;	 /* when the engine is to start again; 0: now */
 	unsigned failures;	 /* of the engine without being ready in between */
 	uint64_t front_ns;	 /* when the front end started */
+	uint64_t front_alive_ns; /* its last sign of life */
+	bool front_serves;	 /* it reports once a second */
+	uint64_t looked_ns;	 /* when the supervisor last looked at both */
 	unsigned front_failures; /* of the front end, each soon after its start */
 	struct serve_record record;
 	json_t *summary;  /* of the requests, from the front end at its end; NULL: none */

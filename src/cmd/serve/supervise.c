@@ -23,8 +23,10 @@ enum {
 	RESTART_MS = 500,  /* before the first new start; doubled for each failure */
 	FAILURES_MOST = 6, /* starts in a row without being ready, after which the server gives up */
 	RESTART_MS_MOST = 30000,
-	GRACE_S = 2,	   /* the front end notices a hung engine first, and tells its clients */
-	FRONT_LIFE_S = 60, /* a front end that lives longer has not failed at its start */
+	GRACE_S = 2,	    /* the front end notices a hung engine first, and tells its clients */
+	FRONT_LIFE_S = 60,  /* a front end that lives longer has not failed at its start */
+	FRONT_PATIENCE = 3, /* times the limit of an engine: with the front end all requests are lost */
+	END_S = 120,	    /* a front end may summarize its requests for this time before it ends */
 };
 
 static uint64_t now_ns(void)
@@ -144,7 +146,8 @@ static enum status start_front(struct serving *s, struct error *err)
 
 	if (st)
 		return st;
-	s->front_ns = now_ns();
+	s->front_ns = s->front_alive_ns = now_ns();
+	s->front_serves = false;
 	st = start_child(&s->front, "__front", serve_front_line(s), ends[1], err);
 	close(ends[1]);
 	if (s->control >= 0)
@@ -250,8 +253,11 @@ static enum status on_front_end(struct serving *s, struct error *err)
 	child = s->front;
 	how_ended(&child, how, sizeof(how));
 	release_child(&s->front);
-	if (s->draining)
+	if (s->draining) {
+		if (*child.end.text)
+			log_warn(s->c->log, LOG_TOPIC_RUN, "the front end ended: %s", how);
 		return STATUS_OK;
+	}
 	s->front_failures = now_ns() - s->front_ns > FRONT_LIFE_S * 1000000000ull ? 1 : s->front_failures + 1;
 	if (!s->port || s->front_failures > FAILURES_MOST)
 		return error_set_cause(err, *child.end.text ? child.end.status : STATUS_NO_RESOURCE,
@@ -268,15 +274,30 @@ static enum status on_front_end(struct serving *s, struct error *err)
 	return start_engine(s, err);
 }
 
-/* Ends an engine that hangs. Its end is then noticed as any other. */
-static enum status end_engine(struct serving *s, struct error *err)
+/* Ends a child that hangs. Its end is then noticed as any other. */
+static enum status end_hung(struct serve_child *child, const char *name, const char *how, struct error *err)
 {
-	if (process_stop(&s->engine.process, 0, KILL_MS))
+	snprintf(child->end.text, sizeof(child->end.text), "%.200s; it was ended as hung", how);
+	child->end.status = STATUS_NO_RESOURCE;
+	child->end.cause = CAUSE_STUCK;
+	if (process_stop(&child->process, 0, KILL_MS))
 		return STATUS_OK;
-	return error_set_cause(
-		err, STATUS_NO_RESOURCE, CAUSE_STUCK,
-		"the engine hangs and does not end, even after KILL: a call of the kernel or the "
-		"driver does not return; reset the device or restart the machine");
+	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_STUCK,
+			       "%s hangs and does not end, even after KILL: a call of the kernel or the "
+			       "driver does not return; reset the device or restart the machine",
+			       name);
+}
+
+/* Takes a message of the front end. Any message is a sign of life. */
+static enum status take_message(struct serving *s, const struct supervisor_message *m, struct error *err)
+{
+	s->front_alive_ns = now_ns();
+	s->front_serves = m->kind != SUPERVISOR_DONE;
+	if (m->kind == SUPERVISOR_READY)
+		s->port = m->port;
+	if (m->kind == SUPERVISOR_HANGS && m->epoch == s->epoch && s->engine.running)
+		return end_hung(&s->engine, "the engine", *m->cause ? m->cause : "it did not answer", err);
+	return STATUS_OK;
 }
 
 static enum status on_control(struct serving *s, struct error *err)
@@ -285,28 +306,52 @@ static enum status on_control(struct serving *s, struct error *err)
 	enum status st = STATUS_OK;
 	bool got = true;
 
-	while (!st && got && !supervisor_receive(s->control, &m, &got, NULL) && got) {
-		if (m.kind == SUPERVISOR_READY)
-			s->port = m.port;
-		if (m.kind == SUPERVISOR_HANGS && m.epoch == s->epoch && s->engine.running) {
-			snprintf(s->engine.end.text, sizeof(s->engine.end.text),
-				 "%.200s; it was ended as hung", *m.cause ? m.cause : "it did not answer");
-			st = end_engine(s, err);
-		}
-	}
+	while (!st && got && !supervisor_receive(s->control, &m, &got, NULL) && got)
+		st = take_message(s, &m, err);
 	return st;
 }
 
-static enum status end_hung(struct serving *s, struct error *err)
+/* Ends a child that has been silent for longer than it may. */
+static enum status end_silent(struct serve_child *child, const char *name, uint64_t alive_ns,
+			      double allowed_s, struct error *err)
 {
-	const double silent_s = (double)(now_ns() - s->alive_ns) * 1e-9;
-	const double allowed_s = s->engine_ready ? serve_hang_s() + GRACE_S + s->expected_s : LOAD_S;
+	const double silent_s = (double)(now_ns() - alive_ns) * 1e-9;
+	char how[64];
 
-	if (!s->engine.running || silent_s < allowed_s)
+	if (!child->running || silent_s < allowed_s)
 		return STATUS_OK;
-	snprintf(s->engine.end.text, sizeof(s->engine.end.text),
-		 "it sent no message for %.0f s and was ended as hung", silent_s);
-	return end_engine(s, err);
+	snprintf(how, sizeof(how), "it sent no message for %.0f s", silent_s);
+	return end_hung(child, name, how, err);
+}
+
+static double engine_allowed_s(const struct serving *s)
+{
+	return s->engine_ready ? serve_hang_s() + GRACE_S + s->expected_s : LOAD_S;
+}
+
+static double front_allowed_s(const struct serving *s)
+{
+	if (s->front_serves)
+		return FRONT_PATIENCE * serve_hang_s();
+	return s->draining ? END_S : LOAD_S;
+}
+
+/* If all processes were stopped for a while, the front end could not report. */
+static void forgive_pause(struct serving *s)
+{
+	const uint64_t now = now_ns();
+
+	if (s->looked_ns && now - s->looked_ns > GRACE_S * 1000000000ull)
+		s->front_alive_ns = now;
+	s->looked_ns = now;
+}
+
+static enum status end_silent_children(struct serving *s, struct error *err)
+{
+	enum status st = end_silent(&s->engine, "the engine", s->alive_ns, engine_allowed_s(s), err);
+
+	forgive_pause(s);
+	return st ? st : end_silent(&s->front, "the front end", s->front_alive_ns, front_allowed_s(s), err);
 }
 
 /* The first stop request drains, the second one ends everything. */
@@ -344,7 +389,7 @@ static enum status read_children(struct serving *s, struct error *err)
 
 static enum status look(struct serving *s, struct error *err)
 {
-	enum status st = end_hung(s, err);
+	enum status st = end_silent_children(s, err);
 
 	if (!st && s->engine.running && process_poll(&s->engine.process))
 		st = on_engine_end(s, err);

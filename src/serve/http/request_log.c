@@ -62,7 +62,7 @@ static void add_record(struct text *out, const struct exchange *x, bool sent)
 	text_add(out, "}\n");
 }
 
-/* False: errno says why. What is written then may be a part. */
+/* False: errno says why, and a part may have been written. */
 static bool write_all(struct request_log *log, const char *bytes, size_t size)
 {
 	while (size) {

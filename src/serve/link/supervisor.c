@@ -81,7 +81,7 @@ enum status supervisor_receive(int socket, struct supervisor_message *m, bool *g
 	m->fd = descriptor_of(&message);
 	memcpy(m->cause, p.cause, sizeof(m->cause));
 	m->cause[sizeof(m->cause) - 1] = '\0';
-	if (size != sizeof(p) || p.kind < SUPERVISOR_ENGINE || p.kind > SUPERVISOR_READY ||
+	if (size != sizeof(p) || p.kind < SUPERVISOR_ENGINE || p.kind > SUPERVISOR_DONE ||
 	    (p.kind == SUPERVISOR_ENGINE && m->fd < 0)) {
 		if (m->fd >= 0)
 			close(m->fd);

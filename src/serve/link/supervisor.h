@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages between supervisor and front end over a socket of type SOCK_SEQPACKET. The supervisor reports a
- * new engine with its socket, or the end of an engine with its cause. The front end reports its port, and an
- * engine that it gave up.
+ * new engine with its socket, or the end of an engine with its cause. The front end reports its port, an
+ * engine that it gave up, and that it still runs.
  */
 #ifndef SERVE_LINK_SUPERVISOR_H
 #define SERVE_LINK_SUPERVISOR_H
@@ -16,6 +16,8 @@ enum supervisor_kind {
 	SUPERVISOR_ENDED, /* to the front end: it has ended; `cause` says how */
 	SUPERVISOR_HANGS, /* to the supervisor: it does not answer; end it and start another */
 	SUPERVISOR_READY, /* to the supervisor: the front end listens on `port` */
+	SUPERVISOR_ALIVE, /* to the supervisor, once a second: the front end's loop runs */
+	SUPERVISOR_DONE,  /* to the supervisor: the loop has ended, and the process ends soon */
 };
 
 struct supervisor_message {
