@@ -404,6 +404,7 @@ ok "too" sh -c "tail -2 out | grep -q '{\"error\":{\"message\":\"the logits hold
 ok "and lives" is 200 /v1/completions '{"prompt":"Hello you","max_tokens":2}'
 down
 
+printf '{"time":"cut' > contents
 ok "a model that thinks" up --chat-template qwen3 --request-log contents --log-requests 1 -- step_us=1000
 say '<think>
 Well, hm.
@@ -431,6 +432,7 @@ kill "$front"
 wait "$front"
 ok "TERM drains" [ $? = 0 ]
 front=
+ok "a record that an earlier server left incomplete has a line of its own" [ "$(head -n 1 contents) $(grep -c '^{"time":.*}$' contents)" = "{\"time\":\"cut $(($(wc -l < contents) - 1))" ]
 wait $stream
 ok "and the stream came to its end" says '^data: \[DONE\]' drained.out
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -10,10 +11,29 @@
 #include "serve/http/routes.h"
 #include "serve/protocol/json_out.h"
 
+/* An earlier server may have left a record incomplete at the end of the file. */
+static void look_at_end(struct request_log *log, const char *path)
+{
+	struct stat file;
+	char last;
+	int fd;
+
+	if (fstat(log->fd, &file) || !S_ISREG(file.st_mode) || !file.st_size)
+		return;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	log->cut = pread(fd, &last, 1, file.st_size - 1) == 1 && last != '\n';
+	close(fd);
+}
+
 enum status request_log_open(struct request_log *log, const char *path, struct error *err)
 {
 	log->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	return log->fd < 0 ? error_errno(err, errno, "cannot write the request log %s", path) : STATUS_OK;
+	if (log->fd < 0)
+		return error_errno(err, errno, "cannot write the request log %s", path);
+	look_at_end(log, path);
+	return STATUS_OK;
 }
 
 void request_log_close(struct request_log *log)
