@@ -319,9 +319,10 @@ ok "an engine that can be killed" up -- step_us=10000
 engine() { pgrep -P "$front" -x stand_in_engine; }
 curl -sN "$url/v1/completions" -d "$long" > stream.out &
 stream=$!
-curl -s -o whole.out -w '%{http_code}' "$url/v1/completions" -d '{"prompt":"Hello you","max_tokens":60,"ignore_eos":true}' > whole.code &
+curl -s -o whole.out -w '%{http_code}' "$url/v1/completions" -d '{"prompt":"Hello you","max_tokens":200,"ignore_eos":true}' > whole.code &
 whole=$!
 for _ in $(seq 400); do grep -q text stream.out && break; sleep 0.05; done
+until_metric assay_requests_running 2
 kill -KILL "$(engine)"
 wait $stream
 ok "a stream ends with the cause" sh -c "tail -2 stream.out | grep -q '{\"error\":{\"message\":\"the engine was lost while it ran this request: the engine.*ended.*\"code\":\"engine_lost\"'"
