@@ -80,6 +80,19 @@ static enum status take(struct writing *w, size_t i, struct error *err)
 	return check_numbers(w->names[i], w->order[i], err);
 }
 
+/* Writes packed rows at once: a row of B has few numbers, and a model has thousands of such rows. */
+static enum status write_matrix(struct safetensors_writer *out, const struct mat *m, struct error *err)
+{
+	const bool packed = m->ld == m->cols;
+	const int64_t writes = packed ? 1 : m->rows;
+	const uint64_t size = sizeof(float) * (uint64_t)(packed ? m->rows * m->cols : m->cols);
+	enum status st = STATUS_OK;
+
+	for (int64_t row = 0; row < writes && !st; row++)
+		st = safetensors_write(out, (const float *)m->data + row * m->ld, size, err);
+	return st;
+}
+
 static enum status write_weights(const struct writing *w, const char *path, struct error *err)
 {
 	const char *sum = w->config->base_sum;
@@ -90,13 +103,8 @@ static enum status write_weights(const struct writing *w, const char *path, stru
 	struct safetensors_writer out;
 	enum status st = safetensors_write_begin(&out, path, w->tensors, w->count, metadata, err);
 
-	for (size_t i = 0; i < w->count; i++) {
-		const struct mat *m = &w->order[i]->mat;
-
-		for (int64_t row = 0; row < m->rows && !st; row++)
-			st = safetensors_write(&out, (const float *)m->data + row * m->ld,
-					       sizeof(float) * (uint64_t)m->cols, err);
-	}
+	for (size_t i = 0; i < w->count && !st; i++)
+		st = write_matrix(&out, &w->order[i]->mat, err);
 	json_decref(metadata);
 	return safetensors_write_end(&out, st, err);
 }
