@@ -9,6 +9,7 @@
 #include "run/probe.h"
 #include "run/isolate/run.h"
 #include "run/plan/memory_need.h"
+#include "run/timing/phases.h"
 
 enum { LIMIT_MS = 30000, REPEATS_ROOM = 8 };
 #define PARTS_LEAST 65536 /* bytes: an all-gather of 8 bytes has no data from some ranks */
@@ -78,7 +79,8 @@ enum status isolate_run_case(const struct isolate_run_order *o, const struct iso
 	json_decref(body);
 	if (st)
 		return st;
-	out->seconds = 0;
+	/* for as long as a burst without a setting, or as the trigger if that is less */
+	out->seconds = t->seconds < PHASE_BURST_NS * 1e-9 ? t->seconds : 0;
 	out->order = STEP_IN_ORDER;
 	text_copy(out->beside, sizeof(out->beside), t->beside);
 	out->work = out->probe->work(o->r->machine, &out->target, out->opts);
