@@ -2,6 +2,7 @@
 /* Reading FAKE_CUDA: which call fails, and with what. */
 #include "stage.h"
 #include <pthread.h>
+#include <unistd.h>
 
 enum { COUNTERS = 64 };
 
@@ -38,12 +39,30 @@ static bool of_this_process(void)
 	return !word || on_command_line(word);
 }
 
+/* The value of the variable; NULL: it is where it was. Each call of the driver asks, so no search of the environment answers. */
+static const char *changed(void)
+{
+	static char **before, **at, *text;
+	const size_t name = strlen("FAKE_CUDA=");
+
+	if (at && before == environ && *at == text)
+		return NULL;
+	before = environ;
+	for (at = environ; at && *at && strncmp(*at, "FAKE_CUDA=", name); at++)
+		;
+	if (!at || !*at) {
+		at = NULL;
+		return "";
+	}
+	text = *at;
+	return text + name;
+}
+
 static void reread(void)
 {
-	const char *now = getenv("FAKE_CUDA");
+	const char *now = changed();
 
-	now = now ? now : "";
-	if (!strcmp(now, last))
+	if (!now || !strcmp(now, last))
 		return;
 	snprintf(last, sizeof(last), "%s", now);
 	snprintf(words, sizeof(words), "%s", of_this_process() ? now : "");
