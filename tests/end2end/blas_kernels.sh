@@ -27,7 +27,7 @@ SET
 cat > suite.yaml << 'SUITE'
 name: tiny
 cases:
-  - {probe: gemm, engine: openblas, target: cpu, seconds: 100ms, options: {type: fp32, m: 8, n: 8, k: 8, threads: 1}}
+  - {probe: gemm, engine: openblas, target: cpu, seconds: 20ms, options: {type: fp32, m: 8, n: 8, k: 8, threads: 1}}
 SUITE
 # checked CODE DIR [ARGS..]: the suite, judged by that set
 checked() {
@@ -90,9 +90,9 @@ ok "a run that is killed within its first attempt does it again" sh -c '"$1" che
 cat > three.yaml << 'SUITE'
 name: three
 cases:
-  - {probe: gemm, engine: openblas, target: cpu, seconds: 100ms, options: {type: fp32, m: 8, n: 8, k: 8, threads: 1}}
-  - {probe: gemm, engine: openblas, target: cpu, seconds: 100ms, options: {type: fp32, m: 8, n: 8, k: 4, threads: 1}}
-  - {probe: gemm, engine: openblas, target: cpu, seconds: 100ms, options: {type: fp64, m: 8, n: 8, k: 8, threads: 1}}
+  - {probe: gemm, engine: openblas, target: cpu, seconds: 20ms, options: {type: fp32, m: 8, n: 8, k: 8, threads: 1}}
+  - {probe: gemm, engine: openblas, target: cpu, seconds: 20ms, options: {type: fp32, m: 8, n: 8, k: 4, threads: 1}}
+  - {probe: gemm, engine: openblas, target: cpu, seconds: 20ms, options: {type: fp64, m: 8, n: 8, k: 8, threads: 1}}
 SUITE
 FAKE_BLAS_SLOW=all "$assay" check --suite three.yaml --expectations set --no-telemetry --out three > out 2> err
 attempts() { grep '"type":"extend"' three/journal.jsonl | grep -c "\"follows\":{\"case\":$1,"; }
@@ -132,7 +132,7 @@ if ! expect 0 make-model --shape tiny --seed 1 --out model || { ! expect 0 token
 	echo "# this build has no tokenizers: training and generating are left out"
 	finish
 fi
-FAKE_BLAS_MS=60 FAKE_BLAS_FROM=1e7 # beside 256 x 256 x 256 by loops; the tiny model's own products are quick, whatever the kernels
+FAKE_BLAS_MS=30 FAKE_BLAS_FROM=1e7 # beside 256 x 256 x 256 by loops; the tiny model's own products are quick, whatever the kernels
 export FAKE_BLAS_MS FAKE_BLAS_FROM
 # says_nothing: of kernels
 says_nothing() { ! grep -q 'OPENBLAS_CORETYPE' err; }
