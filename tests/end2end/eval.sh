@@ -137,7 +137,8 @@ if [ -w /dev/full ]; then
 	code=$?
 	ok "what cannot be written is told" [ "$code" = 2 ]
 fi
-"$assay" eval tiny --data text.txt --stride 1 > out 2> err &
+cat text.txt text.txt > longer.txt
+"$assay" eval tiny --data longer.txt --stride 1 > out 2> err &
 pid=$!
 sleep 0.3
 kill -TERM $pid 2> /dev/null
