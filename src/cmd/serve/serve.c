@@ -116,20 +116,12 @@ static bool names_template(const char *name)
 	return false;
 }
 
-/* The path of a file, as template_open tells it from a name. */
-static bool names_file(const char *name)
-{
-	const char *end = strrchr(name, '.');
-
-	return strchr(name, '/') || (end && end != name && !strcmp(end, ".jinja"));
-}
-
 static enum status check_template(const struct serve_opts *o, struct error *err)
 {
 	struct text names = {0};
 	enum status st;
 
-	if (!o->template || names_template(o->template) || names_file(o->template))
+	if (!o->template || names_template(o->template) || template_names_file(o->template))
 		return STATUS_OK;
 	for (const char *const *known = template_names; *known; known++)
 		text_addf(&names, "%s, ", *known);

@@ -89,7 +89,7 @@ static enum status open_file(struct template **out, const char *path, const stru
 	return st;
 }
 
-static bool names_file(const char *name)
+bool template_names_file(const char *name)
 {
 	static const char end[] = ".jinja";
 	size_t size = strlen(name);
@@ -107,7 +107,7 @@ enum status template_open(struct template **out, const char *name, const char *s
 	if (is_auto(name) && *tokenizer_chat_template(t))
 		return template_of_jinja(out, "chat_template", tokenizer_chat_template(t),
 					 tokenizer_tool_template(t), t, err);
-	if (!is_auto(name) && names_file(name))
+	if (!is_auto(name) && template_names_file(name))
 		return open_file(out, name, t, err);
 	st = template_find(&native, name, setting, t, err);
 	if (st)

@@ -43,9 +43,11 @@ extern const char *const template_names[];
  */
 enum status template_find(const struct template **out, const char *name, const char *setting,
 			  const struct tokenizer *t, struct error *err);
+/* Whether it is the path of a template's file: it has a "/" or the ending ".jinja". */
+bool template_names_file(const char *name);
 /*
- * Opens the template for inference. `name` NULL or "auto": the Jinja template in the tokenizer's files; a
- * path with "/" or the ending ".jinja": a file; otherwise a template by its name. BAD_INPUT: an unknown name,
+ * Opens the template for inference. `name` NULL or "auto": the Jinja template in the tokenizer's files; the
+ * path of a file: that file; otherwise a template by its name. BAD_INPUT: an unknown name,
  * or a template with an error; UNSUPPORTED: a statement, filter or test that is not supported. The tokenizer
  * must outlive the template. Threads may share an open template. Owner: caller, template_close.
  */
