@@ -260,6 +260,6 @@ uint64_t engine_hold(const struct engine *e)
 	/* a CPU computes in engine_step */
 	if (!e->flying || !e->overlaps)
 		return 0;
-	return begun_ns(e, f) +
-	       step_cost_hold_ns(&e->cost, &f->predicted, step_cost_lead(layers, layers - f->left, f->slice));
+	return begun_ns(e, f) + step_cost_hold_ns(&e->cost, &f->predicted,
+						  step_cost_share(layers, layers - f->left, f->slice));
 }

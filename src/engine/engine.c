@@ -8,7 +8,14 @@
 enum { PLANS_MOST = 2 };
 enum { QUEUE_DEFAULT = 65536, AGE_S = 10, BYPASS_MOST = 16 };
 /* docs/explanation/design/engine.md, "Scheduler", says why. */
-enum { MIXED_ROWS = 1152, BACKLOG_ROWS = 2048, BACKLOG_PAUSE = 64, SLICE_NS = 25000000 };
+enum {
+	MIXED_ROWS = 1024,
+	MIXED_PROMPT_ROWS = 984,
+	ROWS_TOGETHER = 128,
+	BACKLOG_ROWS = 1536,
+	BACKLOG_EVERY = 150
+};
+enum { SLICE_NS = 25000000 };
 
 static enum status no_memory(struct error *err)
 {
@@ -16,13 +23,20 @@ static enum status no_memory(struct error *err)
 			       "cannot allocate the engine's tables");
 }
 
-/* Not more than a step can have. */
-static int32_t mixed_rows(const struct engine *e, bool gpu)
+/* Steps with prompts beside decoding requests. They have no more rows than a step can have. */
+static void set_mixed(const struct engine *e, struct schedule_options *o)
 {
-	const int32_t most = (int32_t)e->loaded.most.rows;
-	const int32_t rows = e->options.mixed_rows ? e->options.mixed_rows : gpu ? MIXED_ROWS : 0;
+	const int32_t set = e->options.mixed_rows;
 
-	return rows < most ? rows : most;
+	if (!set && e->loaded.back.kind != BACKEND_GPU)
+		return;
+	o->mixed_rows = set ? set : MIXED_ROWS;
+	o->rows_together = set ? 0 : ROWS_TOGETHER;
+	o->mixed_prompt_rows = set ? 0 : MIXED_PROMPT_ROWS;
+	if (o->mixed_rows > o->rows_most) {
+		o->mixed_rows = o->rows_most;
+		o->rows_together = o->mixed_prompt_rows = 0;
+	}
 }
 
 static struct schedule_options schedule_options(const struct engine *e)
@@ -31,7 +45,7 @@ static struct schedule_options schedule_options(const struct engine *e)
 	const bool gpu = l->back.kind == BACKEND_GPU;
 	const double set_ns = e->options.step_ms * 1e6;
 
-	return (struct schedule_options){
+	struct schedule_options o = {
 		.pages = {.pages = l->pages + 1,
 			  .page_tokens = l->most.page_tokens,
 			  .seed = now_ns() * 0x9e3779b97f4a7c15u},
@@ -47,12 +61,14 @@ static struct schedule_options schedule_options(const struct engine *e)
 					: 250e6,
 		.budget_idle_ns = fmax(gpu ? 60e6 : 1e9, set_ns),
 		.budget_backlog_ns = gpu && !(set_ns > 0) ? 150e6 : 0,
-		.mixed_rows = mixed_rows(e, gpu),
 		.backlog_rows = e->options.backlog_rows ? e->options.backlog_rows : BACKLOG_ROWS,
-		.backlog_pause = BACKLOG_PAUSE,
+		.backlog_every = BACKLOG_EVERY,
 		.bypass_most = BYPASS_MOST,
 		.age_ns = (uint64_t)AGE_S * 1000000000u,
 	};
+
+	set_mixed(e, &o);
+	return o;
 }
 
 static enum status create_tables(struct engine *e, struct error *err)

@@ -22,7 +22,9 @@ static struct world_options options_of(const uint8_t *data)
 	o.schedule.rows_most = o.schedule.places + 16 + data[10] % 100;
 	o.schedule.mixed_rows = data[7] % 2 ? 1 + data[10] % o.schedule.rows_most : 0;
 	o.schedule.backlog_rows = data[3] / 4 % 8 * o.schedule.mixed_rows;
-	o.schedule.backlog_pause = data[2] / 4 % 8;
+	o.schedule.backlog_every = data[2] / 4 % 8;
+	o.schedule.mixed_prompt_rows = data[11] / 32 * o.schedule.mixed_rows / 7;
+	o.schedule.rows_together = data[11] / 32 + data[2] / 32;
 	o.schedule.logits_most = o.schedule.places + 16 + data[11] % 32;
 	o.prompt_most = 2 + data[12] % 160;
 	o.text_most = 1 + data[13] % 64;

@@ -291,7 +291,7 @@ static void test_loop__a_request_that_is_cancelled_during_a_wait_ends(void **sta
 	peer_close(&p, STATUS_OK);
 }
 
-/* A share of the predicted time without a millisecond, and no longer after slow steps. */
+/* A share of the predicted time without two milliseconds, and no longer after slow steps. */
 static void test_loop__how_long_a_plan_can_wait(void **state)
 {
 	const struct step_prediction fixed = {.fixed_ns = 20e6}, rows = {.rows_ns = 20e6};
@@ -299,14 +299,14 @@ static void test_loop__how_long_a_plan_can_wait(void **state)
 	struct step_cost c = {.fixed = 0.8, .rows = 0.8};
 
 	(void)state;
-	assert_int_equal(step_cost_hold_ns(&c, &fixed, 0.5), 9000000);
-	assert_int_equal(step_cost_hold_ns(&c, &rows, 0.5), 9000000);
+	assert_int_equal(step_cost_hold_ns(&c, &fixed, 0.5), 8000000);
+	assert_int_equal(step_cost_hold_ns(&c, &rows, 0.5), 8000000);
 	assert_int_equal(step_cost_hold_ns(&c, &fixed, 0), 0);
 	assert_int_equal(step_cost_hold_ns(&c, &few, 0.5), 0);
 	c.fixed = 40;
-	assert_int_equal(step_cost_hold_ns(&c, &both, 0.5), 14000000);
+	assert_int_equal(step_cost_hold_ns(&c, &both, 0.5), 13000000);
 	c.rows = 20;
-	assert_int_equal(step_cost_hold_ns(&c, &both, 0.5), 4500000);
+	assert_int_equal(step_cost_hold_ns(&c, &both, 0.5), 3500000);
 }
 
 /* A step with prompts corrects the factor of rows, if these take most of the time. One step counts for a tenth, and
@@ -350,16 +350,16 @@ static void test_loop__steps_of_two_slices_are_cut(void **state)
 	assert_int_equal(step_cost_slice(1e12, 1e-9, 1), 1);
 }
 
-/* The device has work for half a step, or for two slices if that is less. */
-static void test_loop__when_the_next_slice_is_due(void **state)
+/* The device keeps two slices while layers are left. An eighth of the step remains when the next one is due. */
+static void test_loop__when_the_next_work_is_due(void **state)
 {
 	(void)state;
-	assert_true(step_cost_lead(28, 28, 28) == 0.5);
-	assert_true(step_cost_lead(20, 5, 5) == 0);
-	assert_true(step_cost_lead(20, 10, 5) == 0);
-	assert_true(step_cost_lead(20, 15, 5) == 0.25);
-	assert_true(step_cost_lead(20, 20, 5) == 0.5);
-	assert_true(step_cost_lead(40, 40, 4) == 0.8);
+	assert_true(step_cost_share(28, 28, 28) == 0.875);
+	assert_true(step_cost_share(20, 5, 5) == 0);
+	assert_true(step_cost_share(20, 10, 5) == 0);
+	assert_true(step_cost_share(20, 15, 5) == 0.25);
+	assert_true(step_cost_share(20, 20, 5) == 0.875);
+	assert_true(step_cost_share(40, 36, 4) == 0.7);
 }
 
 int main(void)
@@ -376,7 +376,7 @@ int main(void)
 		cmocka_unit_test(test_loop__how_long_a_plan_can_wait),
 		cmocka_unit_test(test_loop__measured_steps_correct_predictions),
 		cmocka_unit_test(test_loop__steps_of_two_slices_are_cut),
-		cmocka_unit_test(test_loop__when_the_next_slice_is_due),
+		cmocka_unit_test(test_loop__when_the_next_work_is_due),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
  * Latencies of the scheduler by simulation: requests arrive, and each step takes the time that a model of the
  * device gives. docs/explanation/design/engine.md, "Scheduler", has figures that were made with it.
  *
- *   schedule_latency RATE|users:N|@FILE SECONDS [mixed=N] [backlog=N] [pause=N] [budget_ms=N] [backlog_ms=N] [input=N]
+ *   schedule_latency RATE|users:N|@FILE SECONDS [mixed=N] [prompt=N] [backlog=N] [every=N] [budget_ms=N] [backlog_ms=N] [input=N]
  *
  * RATE: requests per second of a Poisson process. users:N: N users, who send the next request as soon as the
  * answer is complete. @FILE: nanoseconds since the first request, one per line. Each request has INPUT (1000)
@@ -191,7 +191,13 @@ static void settle(struct world *w, const struct schedule_plan *plan, double too
 			add_due(w, w->now + 1e6);
 }
 
-/* A plan is made in the middle of the running step, as engine_hold says. */
+/* A plan is made near the end of the running step, as step_cost_hold_ns says. */
+static double hold_of(double took)
+{
+	return fmax(0.875 * took - 2e6, 0);
+}
+
+
 static void simulate(struct world *w)
 {
 	const struct schedule_plan *running = NULL, *next;
@@ -210,8 +216,8 @@ static void simulate(struct world *w)
 			end = w->now + time_of(w, running);
 		}
 		took = end - w->now;
-		submit_due(w, w->now + took / 2);
-		next = schedule_plan(w->s, (uint64_t)(w->now + took / 2) + 1, 1);
+		submit_due(w, w->now + hold_of(took));
+		next = schedule_plan(w->s, (uint64_t)(w->now + hold_of(took)) + 1, 1);
 		w->now = end;
 		settle(w, running, took);
 		running = next;
@@ -258,7 +264,7 @@ static void report(struct world *w)
 	free(w->gap);
 }
 
-/* The value of an argument such as mixed=1152. */
+/* The value of an argument such as mixed=1024. */
 static double value(int argc, char **argv, const char *name, double otherwise)
 {
 	const size_t length = strlen(name);
@@ -277,6 +283,7 @@ int main(int argc, char **argv)
 				     .plans_most = 2,
 				     .rows_most = 8192,
 				     .logits_most = 1024,
+				     .rows_together = 128,
 				     .context = INPUT_MOST + OUTPUT,
 				     .cost = {prompt_ns, row_ns, 0, beside_ns},
 				     .budget_idle_ns = 60e6,
@@ -287,14 +294,15 @@ int main(int argc, char **argv)
 
 	if (argc < 3 || !w) {
 		fprintf(stderr,
-			"usage: schedule_latency RATE|users:N|@FILE SECONDS [mixed=N] [backlog=N] [pause=N] [budget_ms=N] [backlog_ms=N] [input=N]\n");
+			"usage: schedule_latency RATE|users:N|@FILE SECONDS [mixed=N] [prompt=N] [backlog=N] [every=N] [budget_ms=N] [backlog_ms=N] [input=N]\n");
 		return 64;
 	}
 	w->seconds = strtod(argv[2], NULL);
 	w->input = (int)value(argc, argv, "input", 1000);
-	o.mixed_rows = (int32_t)value(argc, argv, "mixed", 1152);
-	o.backlog_rows = (int32_t)value(argc, argv, "backlog", 2048);
-	o.backlog_pause = (int32_t)value(argc, argv, "pause", 64);
+	o.mixed_rows = (int32_t)value(argc, argv, "mixed", 1024);
+	o.mixed_prompt_rows = (int32_t)value(argc, argv, "prompt", fmin(984, o.mixed_rows));
+	o.backlog_rows = (int32_t)value(argc, argv, "backlog", 1536);
+	o.backlog_every = (int32_t)value(argc, argv, "every", 150);
 	o.budget_ns = 1e6 * value(argc, argv, "budget_ms", 30);
 	o.budget_backlog_ns = 1e6 * value(argc, argv, "backlog_ms", 150);
 	if (w->input < 1 || w->input > INPUT_MOST)

@@ -299,43 +299,76 @@ static void test_plan__a_backlog_allows_longer_steps(void **state)
 	}
 }
 
-/* After a step with a backlog, a backlog beside decoding requests needs half more rows for backlog_pause steps. */
-static void test_plan__after_a_backlog_the_next_one_must_be_larger(void **state)
+static void submit_short(struct schedule *s, int32_t count)
 {
-	const int32_t pause[] = {0, 3, 3, 3}, between[] = {0, 0, 3, 0}, prompts[] = {2, 2, 2, 3};
-	const int32_t expected[] = {304, 48, 304, 456};
+	static uint64_t id = 100;
 
-	(void)state;
-	for (int i = 0; i < 4; i++) {
-		struct schedule_options o = bed_options;
-		struct engine_request a = bed_request(1, 20, 50);
-		struct schedule *s;
+	for (int32_t i = 0; i < count; i++) {
+		struct engine_request q = bed_request(id++, 152, 1);
 
-		o.mixed_rows = 64;
-		o.backlog_rows = 256;
-		o.backlog_pause = pause[i];
-		o.rows_most = 512;
-		o.budget_ns = 10 * MS;
-		o.budget_backlog_ns = 20 * MS;
-		s = bed_open(&o);
-		bed_submit(s, &a, 0);
-		bed_step(s, 0);
-		submit_prompts(s, 2, 152);
-		expect_step(s, 1, 304);
-		for (int32_t j = 0; j < between[i]; j++)
-			expect_step(s, 3, 0);
-		for (int32_t j = 0; j < prompts[i]; j++) {
-			struct engine_request q = bed_request(60 + j, 152, 300);
-
-			bed_submit(s, &q, 0);
-		}
-		expect_step(s, 3, expected[i]);
-		schedule_free(&s);
+		bed_submit(s, &q, 0);
 	}
 }
 
+static struct schedule *open_rationed(int32_t every)
+{
+	struct schedule_options o = bed_options;
+	struct engine_request a = bed_request(1, 20, 3000);
+	struct schedule *s;
+
+	o.mixed_rows = 64;
+	o.backlog_rows = 256;
+	o.backlog_every = every;
+	o.rows_most = 1024;
+	o.budget_ns = 10 * MS;
+	o.budget_backlog_ns = 20 * MS;
+	s = bed_open(&o);
+	bed_submit(s, &a, 0);
+	bed_step(s, 0);
+	return s;
+}
+
+/* Eight backlogs are saved at first. When they are spent, one needs twice as many rows, until enough steps have passed. */
+static void test_plan__backlogs_beside_decoding_requests_are_rationed(void **state)
+{
+	struct schedule *s = open_rationed(100);
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		submit_short(s, 2);
+		expect_step(s, 1, 304);
+	}
+	submit_short(s, 2);
+	expect_step(s, 1, 48);
+	for (int i = 0; i < 20; i++)
+		bed_step(s, 0);
+	submit_short(s, 4);
+	expect_step(s, 1, 608);
+	for (int i = 0; i < 99; i++)
+		expect_step(s, 1, 0);
+	submit_short(s, 2);
+	expect_step(s, 1, 48);
+	for (int i = 0; i < 99; i++)
+		bed_step(s, 0);
+	submit_short(s, 2);
+	expect_step(s, 1, 304);
+	schedule_free(&s);
+}
+
+static void test_plan__backlogs_may_be_without_a_ration(void **state)
+{
+	struct schedule *s = open_rationed(0);
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		submit_short(s, 2);
+		expect_step(s, 1, 304);
+	}
+	schedule_free(&s);
+}
+
 /* While nobody decodes, nobody waits for a token. */
-static void test_plan__a_pause_needs_decoding_requests(void **state)
+static void test_plan__a_ration_needs_decoding_requests(void **state)
 {
 	struct schedule_options o = bed_options;
 	struct schedule *s;
@@ -343,15 +376,46 @@ static void test_plan__a_pause_needs_decoding_requests(void **state)
 	(void)state;
 	o.mixed_rows = 64;
 	o.backlog_rows = 256;
-	o.backlog_pause = 3;
+	o.backlog_every = 100;
 	o.rows_most = 512;
+	o.budget_ns = 10 * MS;
 	o.budget_idle_ns = 1 * MS + 40 * 10000;
-	o.budget_backlog_ns = 1 * MS + 60 * 10000;
+	o.budget_backlog_ns = 20 * MS;
 	s = bed_open(&o);
-	submit_prompts(s, 2, 200);
-	expect_step(s, 0, 48);
-	expect_step(s, 0, 48);
+	for (int i = 0; i < 20; i++) {
+		submit_short(s, 2);
+		expect_step(s, 0, 304);
+	}
 	schedule_free(&s);
+}
+
+/* Beside many decode rows a step has at least mixed_prompt_rows, and as many rows as the device computes in the same time. */
+static void test_plan__mixed_steps_grow_with_the_decode_rows(void **state)
+{
+	const int32_t decoding[] = {4, 8, 9, 39}, expected[] = {48, 48, 80, 48};
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct schedule_options o = bed_options;
+		struct schedule *s;
+
+		o.mixed_rows = 64;
+		o.mixed_prompt_rows = 56;
+		o.rows_together = 32;
+		o.backlog_rows = 10000;
+		o.places = 41;
+		o.budget_ns = 1e12;
+		s = bed_open(&o);
+		for (int32_t j = 0; j < decoding[i]; j++) {
+			struct engine_request q = bed_request(1 + j, 20, 3000);
+
+			bed_submit(s, &q, 0);
+		}
+		bed_step(s, 0);
+		submit_prompts(s, 1, 200);
+		expect_step(s, decoding[i], expected[i]);
+		schedule_free(&s);
+	}
 }
 
 /* The same without decoding requests, if there are several prompts. */
@@ -659,8 +723,10 @@ int main(void)
 		cmocka_unit_test(test_plan__several_prompts_fill_mixed_steps),
 		cmocka_unit_test(test_plan__a_prompt_and_decode_rows_share_a_step),
 		cmocka_unit_test(test_plan__a_backlog_allows_longer_steps),
-		cmocka_unit_test(test_plan__after_a_backlog_the_next_one_must_be_larger),
-		cmocka_unit_test(test_plan__a_pause_needs_decoding_requests),
+		cmocka_unit_test(test_plan__backlogs_beside_decoding_requests_are_rationed),
+		cmocka_unit_test(test_plan__backlogs_may_be_without_a_ration),
+		cmocka_unit_test(test_plan__a_ration_needs_decoding_requests),
+		cmocka_unit_test(test_plan__mixed_steps_grow_with_the_decode_rows),
 		cmocka_unit_test(test_plan__a_backlog_of_prompts_allows_longer_steps),
 		cmocka_unit_test(test_plan__a_lone_long_prompt_keeps_nobody_waiting),
 		cmocka_unit_test(test_plan__a_lone_prompt_is_no_backlog),

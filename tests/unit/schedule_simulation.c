@@ -50,7 +50,9 @@ static struct world_options mixed(int32_t depth)
 
 	o.schedule.mixed_rows = depth % 2 ? 32 : 96;
 	o.schedule.backlog_rows = 6 * o.schedule.mixed_rows;
-	o.schedule.backlog_pause = 5;
+	o.schedule.mixed_prompt_rows = depth % 3 ? 0 : 30;
+	o.schedule.rows_together = 8;
+	o.schedule.backlog_every = 5;
 	return o;
 }
 

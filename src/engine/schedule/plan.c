@@ -225,15 +225,18 @@ static struct work work_of(const struct schedule *s)
 	return w;
 }
 
-/* Rows of a step with `decode_rows` and prompts, which have at least half of mixed_rows. */
+/* Rows of a step with `decode_rows` and prompts, which have at least mixed_prompt_rows. */
 static int32_t rows_shared(const struct schedule *s, int32_t decode_rows)
 {
 	const struct schedule_options *o = &s->options;
-	const int32_t half = o->mixed_rows / 2;
-	const int32_t needed = decode_rows + (o->rows_least > half ? o->rows_least : half);
-	const int32_t rows = o->mixed_rows > needed ? o->mixed_rows : needed;
+	const int32_t prompts = o->mixed_prompt_rows ? o->mixed_prompt_rows : o->mixed_rows / 2;
+	const int32_t least = o->rows_least > prompts ? o->rows_least : prompts;
+	const int64_t together = o->rows_together ? o->rows_together : 1;
+	int64_t rows = o->mixed_rows;
 
-	return rows < o->rows_most ? rows : o->rows_most;
+	if (rows < decode_rows + least)
+		rows = (decode_rows + least + together - 1) / together * together;
+	return rows < o->rows_most ? (int32_t)rows : o->rows_most;
 }
 
 static void add_decode_rows(struct schedule *s, struct schedule_plan *plan, int32_t at_once)
@@ -264,20 +267,25 @@ static void add_prompt_rows(struct schedule *s, struct schedule_plan *plan, doub
 	}
 }
 
-/* Whether the step to come is one of those that follow a backlog, while requests decode. */
-static bool pauses(const struct schedule *s, const struct work *w)
-{
-	return w->decode_rows && s->backlog_step &&
-	       s->step - s->backlog_step < (uint64_t)s->options.backlog_pause;
-}
-
 /* Several prompts with many rows. A lone prompt is no backlog: nobody waits behind it, and requests that
  * decode or come during its steps are not to wait long. */
 static bool is_backlog(const struct schedule *s, const struct work *w)
 {
-	const int64_t rows = s->options.backlog_rows, least = pauses(s, w) ? rows + rows / 2 : rows;
+	const struct schedule_options *o = &s->options;
+	const bool spent = w->decode_rows && s->backlog_saved < o->backlog_every;
+	const int64_t least = (spent ? 2 : 1) * (int64_t)o->backlog_rows;
 
-	return s->options.mixed_rows && w->prompts > 1 && w->prompt_rows > least;
+	return o->mixed_rows && w->prompts > 1 && w->prompt_rows > least;
+}
+
+/* Each step beside decoding requests saves a part of the next step with a backlog. */
+static void count_step(struct schedule *s, bool backlog)
+{
+	const int64_t every = s->options.backlog_every, most = every * BACKLOGS_SAVED;
+
+	s->backlog_saved += s->backlog_saved < most;
+	if (backlog)
+		s->backlog_saved = s->backlog_saved > every ? s->backlog_saved - every : 0;
 }
 
 static void fill(struct schedule *s, struct schedule_plan *plan, int32_t at_once)
@@ -289,8 +297,8 @@ static void fill(struct schedule *s, struct schedule_plan *plan, int32_t at_once
 
 	if (backlog && o->budget_backlog_ns > budget)
 		budget = o->budget_backlog_ns;
-	if (backlog)
-		s->backlog_step = plan->step;
+	if (w.decode_rows)
+		count_step(s, backlog);
 	add_decode_rows(s, plan, at_once);
 	add_prompt_rows(s, plan, budget, mixed && !backlog ? rows_shared(s, plan->rows) : o->rows_most);
 }

@@ -49,7 +49,11 @@ static enum status check_options(const struct schedule_options *o, struct error 
 	if (!st)
 		st = check_range("backlog_rows", o->backlog_rows, 0, INT32_MAX, err);
 	if (!st)
-		st = check_range("backlog_pause", o->backlog_pause, 0, INT32_MAX, err);
+		st = check_range("backlog_every", o->backlog_every, 0, INT32_MAX, err);
+	if (!st)
+		st = check_range("mixed_prompt_rows", o->mixed_prompt_rows, 0, o->mixed_rows, err);
+	if (!st)
+		st = check_range("rows_together", o->rows_together, 0, o->rows_most, err);
 	if (!st)
 		st = check_range("bypass_most", o->bypass_most, 0, INT32_MAX, err);
 	if (!st)
@@ -139,6 +143,7 @@ enum status schedule_create(struct schedule **out, const struct schedule_options
 		return st ? st : error_set(err, STATUS_NO_RESOURCE, "no memory for the scheduler");
 	}
 	s->options = *options;
+	s->backlog_saved = (int64_t)options->backlog_every * BACKLOGS_SAVED;
 	s->pool = pool;
 	s->page_tokens = options->pages.page_tokens;
 	if (!s->options.rows_least)

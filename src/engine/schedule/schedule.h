@@ -66,13 +66,17 @@ struct schedule_options {
 	 * second, and the last of a burst of prompts earlier. */
 	int32_t backlog_rows;
 	double budget_backlog_ns;
-	/* For this many steps after such a step, a backlog beside decoding requests needs half more rows. So
-	 * few of their tokens wait for long steps. 0: none */
-	int32_t backlog_pause;
+	/* Beside decoding requests, such a step may come once in this many steps, so that few of their tokens
+	 * wait for long steps. Up to 8 of them are saved for bursts. If none is left, a backlog needs twice
+	 * as many rows. 0: no such limit */
+	int32_t backlog_every;
 	/* Most rows of a step with prompts beside decoding requests, unless there is a backlog. Decode rows
-	 * count as well, but prompts have at least half of this number. 0: the budget is the only limit,
-	 * and there is no backlog. */
+	 * count as well. 0: the budget is the only limit, and there is no backlog. */
 	int32_t mixed_rows;
+	/* Rows that prompts have at least in such a step. If decode rows leave less, the step is longer: all
+	 * rows together, rounded up to a multiple of rows_together. 0: half of mixed_rows */
+	int32_t mixed_prompt_rows;
+	int32_t rows_together; /* that a device computes in the time of one; 0: 1 */
 	int32_t rows_least; /* prefill rows that every step with prefill work plans, and the shortest piece of
 			     * a prompt that is cut; 1 .. rows_most. 0: page_tokens */
 	int32_t bypass_most; /* requests that may be admitted before an earlier one that lacks pages; 0: none

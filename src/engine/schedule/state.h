@@ -10,6 +10,7 @@
 
 /* Classes of waiting requests. Class 0 is for requests that have aged past every priority: in it only arrival
  * counts. Class c is priority ENGINE_PRIORITY_FIRST + c - 1. */
+enum { BACKLOGS_SAVED = 8 }; /* steps with a backlog that may follow each other beside decoding requests */
 enum { CLASSES = ENGINE_PRIORITY_LAST - ENGINE_PRIORITY_FIRST + 2 };
 
 enum {
@@ -123,7 +124,7 @@ struct schedule {
 	struct schedule_entry *entries; /* [plans_most, places] */
 	int32_t in_flight;
 	uint64_t step, done;   /* the last planned; the last done */
-	uint64_t backlog_step; /* the last planned with a backlog; 0: none yet */
+	int64_t backlog_saved; /* steps that count for steps with a backlog: backlog_every for one */
 
 	uint32_t event_first, event_last;
 	struct schedule_facts facts;

@@ -3,7 +3,7 @@
 #include <math.h>
 
 static const double recent = 0.1; /* weight of the last step in the average */
-static const double hold_lead_ns = 1e6;
+static const double hold_lead_ns = 2e6, hold_share = 0.875;
 static const double factor_least = 1e-2, factor_most = 1e3;
 static const double ratio_least = 0.1, ratio_most = 10; /* that one step counts with */
 
@@ -67,9 +67,11 @@ int64_t step_cost_slice(double predicted_ns, double slice_ns, int64_t layers)
 	return slices < (double)layers ? layers / (int64_t)slices : 1;
 }
 
-double step_cost_lead(int64_t layers, int64_t enqueued, int64_t slice)
+double step_cost_share(int64_t layers, int64_t enqueued, int64_t slice)
 {
-	return fmax((double)enqueued - fmin(2 * (double)slice, 0.5 * (double)layers), 0) / (double)layers;
+	if (enqueued == layers)
+		return hold_share;
+	return fmax((double)(enqueued - 2 * slice), 0) / (double)layers;
 }
 
 uint64_t step_cost_hold_ns(const struct step_cost *c, const struct step_prediction *p, double share)

@@ -25,11 +25,12 @@ struct schedule_cost step_cost_now(const struct step_cost *c);
 /* Layers of a slice of a step: slices of at most about slice_ns, or all layers if the step takes less than
  * two. */
 int64_t step_cost_slice(double predicted_ns, double slice_ns, int64_t layers);
-/* The share of a step after which more work must be enqueued. `enqueued` of its `layers` layers are, in
- * slices of `slice`. The device then has work for half a step, or for two slices if that is less. */
-double step_cost_lead(int64_t layers, int64_t enqueued, int64_t slice);
+/* The share of a step's time after which the host must enqueue more work. `enqueued` of its `layers` layers
+ * are, in slices of `slice`. While layers are left, the device keeps two slices. If none is left, the next
+ * step is due, and an eighth of the time is kept for errors of the prediction. */
+double step_cost_share(int64_t layers, int64_t enqueued, int64_t slice);
 /* Nanoseconds after the begin of a step. Work that must be enqueued after this share of the step can wait so
- * long. The host has a millisecond to plan and enqueue. Past slow steps do not lengthen the wait: a factor
+ * long. The host has two milliseconds to plan and enqueue. Past slow steps do not lengthen the wait: a factor
  * counts as 1 at most. */
 uint64_t step_cost_hold_ns(const struct step_cost *c, const struct step_prediction *p, double share);
 #endif
