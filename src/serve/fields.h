@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results of a server's run, from its request log: X(name, unit, better, help). */
+/* Results of a server's run, from its request log: X(name, unit, better, help). A percentile with too few
+ * answers is left out. */
 #ifndef SERVE_FIELDS_H
 #define SERVE_FIELDS_H
 
@@ -21,7 +22,7 @@
 	X(tokens, "", 0, "tokens generated")                                                                 \
 	X(cache_hit_share, "", 1, "share of the prompts' tokens found in the prefix cache")                  \
 	SERVE_TIMES(X, ttft, "time to first token")                                                          \
-	SERVE_TIMES(X, itl, "mean time between two tokens of an answer")                                     \
+	SERVE_TIMES(X, tpot, "mean time between two tokens of an answer")                                    \
 	SERVE_TIMES(X, e2e, "time of a whole answer")                                                        \
 	X(engine_starts, "", 0, "starts of the engine process")                                              \
 	X(served_s, "s", 0, "time with a ready engine")

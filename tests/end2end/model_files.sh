@@ -140,7 +140,10 @@ cp -r m broken
 printf '{"model_type": "qwen2", "model_type": "llama"}' > broken/config.json
 refused "a key that stands twice" "broken/config.json:1: a key occurs twice"
 mkdir broken
-refused "an empty folder" "cannot open broken/config.json"
+refused "an empty folder" "broken is not a model: it has no config.json"
+mkdir broken
+echo "{}" > broken/adapter_config.json
+refused "an adapter in place of a model" "broken is an adapter, not a model"
 printf 'GGUF\003\000\000\000' > broken
 refused "a GGUF that is cut" "broken: ends inside its head"
 

@@ -343,6 +343,7 @@ kill -INT "$server"
 tries says 'stopping: finishing' serve.err
 kill -INT "$server"
 ok "a second signal ends it" gone 0
+ok "which it says" says "stopped at once: running requests were not answered" serve.err
 wait "$stream"
 ok "in mid-stream" sh -c "! grep -q DONE stream"
 ok "a server that drains" up

@@ -174,13 +174,14 @@ static void test_thought__may_be_left_out_unless_the_prompt_opened_it(void **sta
 
 	(void)state;
 	bed_expect("{" THOUGHT "\"type\":\"json_schema\",\"schema\":{\"enum\":[\"xy\"]}}",
-		   YES("\"xy\"", " \"xy\"", "<think></think>\"xy\"", "\n<think>\nSo <think> \"z\"\n</think>\n\n\"xy\""),
+		   YES("\"xy\"", " \"xy\"", "  \n\n\"xy\"", "<think></think>\"xy\"", "\n<think>\nSo <think> \"z\"\n</think>\n\n\"xy\""),
 		   NO("", "So</think>\"xy\"", "So <think></think>\"xy\"", "</think>\"xy\"", "<think>\"xy\"", "<think>So</think>",
 		      "<think>So</think>z\"xy\"", "\"xy\"<think></think>", "<think></think><think></think>\"xy\""));
 	bed_expect("{" THOUGHT "\"type\":\"tool_calls\",\"format\":\"chatml\",\"mode\":\"required\"," TOOLS "}",
 		   YES(call, thought_call), NO("", "So", thought_call + 7, "<think>So</think>\n\nSo"));
 	bed_expect("{" THOUGHT "\"type\":\"tool_calls\",\"format\":\"chatml\",\"mode\":\"auto\"," TOOLS "}",
 		   YES("", "So", call, thought_call, "<think>So</think>\nSo"), NO("<think>So</think>\n<tool_call>"));
+	bed_expect("{" THOUGHT "\"type\":\"regex\",\"pattern\":\"a\"}", YES("a", "\n<think></think>a"), NO("\na", " a"));
 	/* the prompt opened it */
 	bed_expect("{\"after\":\"</think>\",\"type\":\"choice\",\"choices\":[\"a\"]}", YES("So</think>a", "</think>\n\na"),
 		   NO("a", "So", "<think>a"));

@@ -128,7 +128,9 @@ static void test_weights__what_does_not_fit_the_configuration_is_refused_by_name
 	weights_release(&w);
 	snprintf(path, sizeof(path), "%s/config.json", dir);
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(weights_open(&w, dir, NULL), STATUS_UNAVAILABLE);
+	err = (struct error){0};
+	assert_int_equal(weights_open(&w, dir, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "is not a model: it has no config.json"));
 }
 
 static void test_weights__a_number_that_is_none_is_refused_where_it_stands(void **state)

@@ -407,6 +407,7 @@ static enum status look(struct serving *s, struct error *err)
 enum status serve_supervise(struct serving *s, struct error *err)
 {
 	enum status st = start_front(s, err);
+	bool cut;
 
 	if (!st)
 		st = start_engine(s, err);
@@ -415,10 +416,13 @@ enum status serve_supervise(struct serving *s, struct error *err)
 		if (!st)
 			st = look(s, err);
 	}
+	cut = !st && *s->c->stop > 1 && s->front.running;
 	release_child(&s->front);
 	if (s->engine.running)
-		serve_record_engine_end(s, st ? err->text : "drained");
+		serve_record_engine_end(s, st ? err->text : cut ? "stopped at once" : "drained");
 	serve_clear_live(s);
+	if (cut)
+		log_warn(s->c->log, LOG_TOPIC_RUN, "stopped at once: running requests were not answered");
 	release_child(&s->engine);
 	if (s->control >= 0)
 		close(s->control);

@@ -153,12 +153,23 @@ static void build_blanks(struct builder *b, uint32_t from, uint32_t to)
 	build_expr(b, json_pattern(b, "[ \n]{0,4}"), from, to);
 }
 
-/* The opening mark, behind blanks. Returns the node behind it. */
-static uint32_t build_opening(struct builder *b, const char *mark, uint32_t from)
+/* Whether blanks before the source's own text mean nothing. */
+static bool ignores_blanks(const json_t *source)
 {
+	const char *type = json_string_value(json_object_get(source, "type"));
+
+	return type && (!strncmp(type, "json_", 5) || !strcmp(type, "tool_calls"));
+}
+
+/* The opening mark, behind blanks, or the source's own text. So a text that begins with blanks may still
+ * leave out what may come first. Returns the node behind the mark. */
+static uint32_t build_opening(struct builder *b, const json_t *source, uint32_t from, uint32_t own)
+{
+	const char *mark = json_string_value(json_object_get(source, "opening"));
 	uint32_t begin = build_node(b), behind = build_node(b);
 
 	build_blanks(b, from, begin);
+	build_empty(b, ignores_blanks(source) ? begin : from, own);
 	build_text(b, begin, mark, strlen(mark), behind);
 	return behind;
 }
@@ -184,10 +195,8 @@ static uint32_t build_first(struct builder *b, const json_t *source, uint32_t fr
 		return from;
 	behind = build_node(b);
 	own = build_node(b);
-	if (opening) {
-		build_empty(b, from, own);
-		inside = build_opening(b, json_string_value(opening), from);
-	}
+	if (opening)
+		inside = build_opening(b, source, from, own);
 	build_until(b, inside, json_string_value(after), behind, 0);
 	build_blanks(b, behind, own);
 	return own;

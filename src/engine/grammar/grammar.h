@@ -68,7 +68,8 @@ struct grammar_limits {
  * Members of every kind: "whitespace": "flexible" (default) or "compact", for JSON; "after": a text such as
  * "</think>": any text may come first, and the grammar begins after the first place where this text ends.
  * With "opening" beside "after", a text such as "<think>", the text before the grammar may be left out. If it
- * is there, it begins with the opening, after at most four blanks and newlines.
+ * is there, it begins with the opening, after at most four blanks and newlines. JSON and calls may have these
+ * before them too.
  *
  * Strict refuses a schema keyword that the automaton cannot enforce. Otherwise the keyword becomes a warning.
  * The default is false.

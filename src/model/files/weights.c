@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "core/process/cpu_pool.h"
 #include "core/file/mapped.h"
 #include "model/tensor/dtype.h"
@@ -134,6 +135,29 @@ static enum status check_tensors(struct weights *w, struct error *err)
 	return st;
 }
 
+static bool has_file(const char *folder, const char *name)
+{
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return !access(path, F_OK);
+}
+
+/* A folder without config.json. */
+static enum status not_a_model(const char *folder, struct error *err)
+{
+	if (has_file(folder, "adapter_config.json"))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s is an adapter, not a model; name its base model, and the adapter as an adapter "
+			"(assay serve BASE --adapter %s)",
+			folder, folder);
+	return error_set(err, STATUS_BAD_INPUT,
+			 "%s is not a model: it has no config.json (a model is a folder with config.json and "
+			 "safetensors files, or a GGUF file)",
+			 folder);
+}
+
 static enum status open_folder(struct weights *w, struct error *err)
 {
 	char config[PATH_MAX + 16];
@@ -141,6 +165,8 @@ static enum status open_folder(struct weights *w, struct error *err)
 	json_t *read;
 	enum status st;
 
+	if (!has_file(w->path, "config.json"))
+		return not_a_model(w->path, err);
 	snprintf(config, sizeof(config), "%s/config.json", w->path);
 	st = json_file_read(&read, config, CONFIG_MAX, err);
 	if (!st)
@@ -189,7 +215,7 @@ enum status weights_open(struct weights *w, const char *path, struct error *err)
 		return error_errno(
 			err, errno,
 			"cannot open model %s (a folder with config.json and safetensors files, or a "
-			"GGUF file)",
+			"GGUF file; assay downloads no models)",
 			path);
 	st = S_ISDIR(about.st_mode) ? open_folder(w, err) : open_gguf(w, err);
 	if (!st)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ struct summary {
 	SERVE_FIELDS(X)
 #undef X
 	double cached;
-	struct times ttft, itl, e2e;
+	struct times ttft, tpot, e2e;
 };
 
 static enum status no_memory(struct error *err)
@@ -105,7 +106,7 @@ static bool add_times(struct summary *s, const json_t *line)
 		return added;
 	added = add_time(&s->ttft, first) && added;
 	if (number(line, "choices") == 1 && tokens > 1)
-		added = add_time(&s->itl, (total - first) / (tokens - 1)) && added;
+		added = add_time(&s->tpot, (total - first) / (tokens - 1)) && added;
 	return added;
 }
 
@@ -141,6 +142,12 @@ static enum status read_lines(struct summary *s, FILE *f, struct error *err)
 	return added ? STATUS_OK : no_memory(err);
 }
 
+/* The median, and percentiles whose distribution-free 95 % interval can end within the sample. */
+static bool is_known(double share, size_t count)
+{
+	return share <= 0.5 || pow(share, (double)count) <= 0.025;
+}
+
 /* Times to names "NAME_p50_s" and so on. */
 static void set_times(json_t *out, const char *name, const struct times *t)
 {
@@ -154,6 +161,8 @@ static void set_times(json_t *out, const char *name, const struct times *t)
 		return;
 	stats_sort(t->value, t->count);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		if (!is_known(parts[i].share, t->count))
+			continue;
 		snprintf(key, sizeof(key), "%s_%s_s", name, parts[i].word);
 		json_object_set_new(out, key,
 				    json_real(stats_percentile(t->value, t->count, parts[i].share)));
@@ -172,7 +181,7 @@ static json_t *write_summary(const struct summary *s)
 	if (out && s->prompt_tokens > 0)
 		json_object_set_new(out, "cache_hit_share", json_real(s->cached / s->prompt_tokens));
 	set_times(out, "ttft", &s->ttft);
-	set_times(out, "itl", &s->itl);
+	set_times(out, "tpot", &s->tpot);
 	set_times(out, "e2e", &s->e2e);
 	return out;
 }
@@ -220,7 +229,7 @@ enum status request_summary_read(json_t **out, const char *path, uint64_t begin,
 	if (f)
 		fclose(f);
 	free(s.ttft.value);
-	free(s.itl.value);
+	free(s.tpot.value);
 	free(s.e2e.value);
 	return st;
 }
