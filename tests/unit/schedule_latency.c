@@ -3,7 +3,8 @@
  * Latencies of the scheduler by simulation: requests arrive, and each step takes the time that a model of the
  * device gives. docs/explanation/design/engine.md, "Scheduler", has figures that were made with it.
  *
- *   schedule_latency RATE|users:N|@FILE SECONDS [mixed=N] [prompt=N] [backlog=N] [every=N] [budget_ms=N] [backlog_ms=N] [input=N]
+ *   schedule_latency RATE|users:N|@FILE SECONDS [mixed=N] [prompt=N] [backlog=N] [every=N] [budget_ms=N]
+ * [backlog_ms=N] [input=N]
  *
  * RATE: requests per second of a Poisson process. users:N: N users, who send the next request as soon as the
  * answer is complete. @FILE: nanoseconds since the first request, one per line. Each request has INPUT (1000)
@@ -15,6 +16,7 @@
 #include <string.h>
 #include "core/math/stats.h"
 #include "engine/schedule/schedule.h"
+#include "engine/step/step_cost.h"
 
 enum { OUTPUT = 250, INPUT_MOST = 8192, PLACES = 512, REQUESTS_MOST = 200000, STEPS_HOT = 40 };
 #define SECOND 1e9
@@ -191,12 +193,14 @@ static void settle(struct world *w, const struct schedule_plan *plan, double too
 			add_due(w, w->now + 1e6);
 }
 
-/* A plan is made near the end of the running step, as step_cost_hold_ns says. */
+/* Nanoseconds after the begin of a step at which the next one is planned. */
 static double hold_of(double took)
 {
-	return fmax(0.875 * took - 2e6, 0);
-}
+	const struct step_cost cost = {.fixed = 1, .rows = 1};
+	const struct step_prediction exact = {.fixed_ns = took};
 
+	return (double)step_cost_hold_ns(&cost, &exact, step_cost_share(1, 1, 1));
+}
 
 static void simulate(struct world *w)
 {

@@ -12,6 +12,7 @@
 #include "model/tensor/dtype.h"
 #include "model/files/bnb4/bnb4_file.h"
 #include "model/files/gguf/gguf.h"
+#include "model/files/peft/names.h"
 #include "core/json/file.h"
 #include "model/files/safetensors/shards.h"
 #include "model/gpu/backend.h"
@@ -135,18 +136,19 @@ static enum status check_tensors(struct weights *w, struct error *err)
 	return st;
 }
 
-static bool has_file(const char *folder, const char *name)
+/* Whether it surely is not there. What cannot be looked at has a cause that opening it will name. */
+static bool lacks_file(const char *folder, const char *name)
 {
 	char path[PATH_MAX + 32];
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	return !access(path, F_OK);
+	return access(path, F_OK) && errno == ENOENT;
 }
 
 /* A folder without config.json. */
 static enum status not_a_model(const char *folder, struct error *err)
 {
-	if (has_file(folder, "adapter_config.json"))
+	if (!lacks_file(folder, PEFT_CONFIG))
 		return error_set(
 			err, STATUS_BAD_INPUT,
 			"%s is an adapter, not a model; name its base model, and the adapter as an adapter "
@@ -165,7 +167,7 @@ static enum status open_folder(struct weights *w, struct error *err)
 	json_t *read;
 	enum status st;
 
-	if (!has_file(w->path, "config.json"))
+	if (lacks_file(w->path, "config.json"))
 		return not_a_model(w->path, err);
 	snprintf(config, sizeof(config), "%s/config.json", w->path);
 	st = json_file_read(&read, config, CONFIG_MAX, err);
