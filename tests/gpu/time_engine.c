@@ -11,7 +11,8 @@
  * profiles of decode steps), mN (a step of N decoding sequences and as many rows of a prompt as fill
  * MIXED_ROWS), pre (32 prompts of 4096 tokens), off (1024 requests of 1000 tokens, 1000 new ones each), smoke
  * (8 short ones). One line of JSON each. Set in the environment: SEQUENCES, ROWS, STEP_MS, MIXED_ROWS,
- * CACHE_FP8, WEIGHTS_FP8, LIBRARY_GEMM, NO_TUNING, DETERMINISTIC, and for `both` ROUNDS (5) and STEPS (256).
+ * CACHE_FP8, WEIGHTS_FP8, LIBRARY_GEMM, NO_TUNING, DETERMINISTIC, and for `both` ROUNDS (5), STEPS (256) and
+ * PROMPT (128 tokens).
  * ADAPTERS=DIR:DIR..: sequences use these adapters in turns; with NO_ADAPTER=1 they are loaded, but no
  * sequence uses one. ADAPTERS_HOW: apart, chosen (the default) or fused.
  */
@@ -26,7 +27,7 @@
 #include "model/decoder/paged_step.h"
 #include "model/gpu/backend.h"
 
-enum { CONTEXT = 8192, SEQUENCES = 512, ROUNDS_MOST = 100 };
+enum { CONTEXT = 8192, SEQUENCES = 512, ROUNDS_MOST = 100, BEFORE = 16 };
 
 struct bench {
 	struct engine *e;
@@ -167,17 +168,16 @@ static void decode(struct bench *b, const char *name, int count, int prompt, int
 	fflush(stdout);
 }
 
-/* Seconds of a decode step at batch 1: `steps` steps after the first 16 tokens. */
-static double single_step(struct bench *b, int steps)
+/* Seconds of a decode step at batch 1: `steps` steps after the first BEFORE tokens. */
+static double single_step(struct bench *b, int prompt, int steps)
 {
-	enum { BEFORE = 16 };
 	const struct engine_event *event;
 	struct error err = {0};
 	double begin = 0, end = 0;
 	int tokens = 0;
 	bool idle;
 
-	submit(b, 1, 128, BEFORE + steps);
+	submit(b, 1, prompt, BEFORE + steps);
 	while (tokens < BEFORE + steps) {
 		size_t events;
 
@@ -194,7 +194,7 @@ static double single_step(struct bench *b, int steps)
 	return (end - begin) / steps;
 }
 
-static void both(struct bench *b, const char *name, int rounds, int steps)
+static void both(struct bench *b, const char *name, int rounds, int prompt, int steps)
 {
 	struct paged_step *step = engine_loaded(b->e)->step;
 	double took[2][ROUNDS_MOST], ratio[ROUNDS_MOST];
@@ -210,7 +210,7 @@ static void both(struct bench *b, const char *name, int rounds, int steps)
 			double s;
 
 			paged_step_persistent(step, persistent);
-			s = single_step(b, steps);
+			s = single_step(b, prompt, steps);
 			if (i >= 0)
 				took[persistent][i] = s;
 		}
@@ -221,9 +221,9 @@ static void both(struct bench *b, const char *name, int rounds, int steps)
 	paged_step_persistent(step,
 			      stats_median(took[1], (size_t)rounds) <= stats_median(took[0], (size_t)rounds));
 	stats_sort(ratio, (size_t)rounds);
-	printf("{\"what\": \"%s\", \"batch\": 1, \"context\": 128, \"rounds\": %d, \"persistent_ms\": %.3f, "
+	printf("{\"what\": \"%s\", \"batch\": 1, \"context\": %d, \"rounds\": %d, \"persistent_ms\": %.3f, "
 	       "\"ordinary_ms\": %.3f, \"ratio\": %.3f, \"ratio_low\": %.3f, \"ratio_high\": %.3f}\n",
-	       name, rounds, stats_median(took[1], (size_t)rounds) * 1e3,
+	       name, prompt, rounds, stats_median(took[1], (size_t)rounds) * 1e3,
 	       stats_median(took[0], (size_t)rounds) * 1e3, stats_median(ratio, (size_t)rounds), ratio[0],
 	       ratio[rounds - 1]);
 	fflush(stdout);
@@ -250,6 +250,14 @@ static int number(const char *text)
 static int number_or(const char *text, int other)
 {
 	return number(text) > 0 ? number(text) : other;
+}
+
+/* Positions of a sequence: CONTEXT, or as many as `both` needs. */
+static int positions(void)
+{
+	const int needed = number(getenv("PROMPT")) + BEFORE + number_or(getenv("STEPS"), 256);
+
+	return needed > CONTEXT ? needed : CONTEXT;
 }
 
 static int rounds_of(const char *text)
@@ -295,7 +303,8 @@ static void measure(struct bench *b, const char *what)
 		b->top_p = 0.9f;
 		decode(b, what, 1, 128, 256);
 	} else if (!strcmp(what, "both")) {
-		both(b, what, rounds_of(getenv("ROUNDS")), number_or(getenv("STEPS"), 256));
+		both(b, what, rounds_of(getenv("ROUNDS")), number_or(getenv("PROMPT"), 128),
+		     number_or(getenv("STEPS"), 256));
 	} else if (!strcmp(what, "b1")) {
 		decode(b, what, 1, 128, 256);
 	} else if (*what == 'd' && number(what + 1) > 0) {
@@ -345,7 +354,7 @@ int main(int argc, char **argv)
 			  : !strcmp(argv[2], "gpu") ? LOAD_GPU
 						    : LOAD_AUTO,
 		.model = argv[1],
-		.positions = CONTEXT,
+		.positions = positions(),
 		.sequences = getenv("SEQUENCES") ? number(getenv("SEQUENCES")) : SEQUENCES,
 		.rows = number(getenv("ROWS")),
 		.cache_e4m3 = getenv("CACHE_FP8") != NULL,
