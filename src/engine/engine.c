@@ -7,14 +7,6 @@
 /* A step is planned before the step before is done. */
 enum { PLANS_MOST = 2 };
 enum { QUEUE_DEFAULT = 65536, AGE_S = 10, BYPASS_MOST = 16 };
-/* docs/explanation/design/engine.md, "Scheduler", says why. */
-enum {
-	MIXED_ROWS = 1024,
-	MIXED_PROMPT_ROWS = 984,
-	ROWS_TOGETHER = 128,
-	BACKLOG_ROWS = 1536,
-	BACKLOG_EVERY = 150
-};
 enum { SLICE_NS = 25000000 };
 
 static enum status no_memory(struct error *err)
@@ -28,15 +20,12 @@ static void set_mixed(const struct engine *e, struct schedule_options *o)
 {
 	const int32_t set = e->options.mixed_rows;
 
-	if (!set && e->loaded.back.kind != BACKEND_GPU)
+	if (e->loaded.back.kind == BACKEND_GPU)
+		schedule_mixed_on_gpu(o);
+	if (!set)
 		return;
-	o->mixed_rows = set ? set : MIXED_ROWS;
-	o->rows_together = set ? 0 : ROWS_TOGETHER;
-	o->mixed_prompt_rows = set ? 0 : MIXED_PROMPT_ROWS;
-	if (o->mixed_rows > o->rows_most) {
-		o->mixed_rows = o->rows_most;
-		o->rows_together = o->mixed_prompt_rows = 0;
-	}
+	o->mixed_rows = set < o->rows_most ? set : o->rows_most;
+	o->mixed_few = o->mixed_prompt_rows = o->rows_together = 0;
 }
 
 static struct schedule_options schedule_options(const struct engine *e)
@@ -61,8 +50,7 @@ static struct schedule_options schedule_options(const struct engine *e)
 					: 250e6,
 		.budget_idle_ns = fmax(gpu ? 60e6 : 1e9, set_ns),
 		.budget_backlog_ns = gpu && !(set_ns > 0) ? 150e6 : 0,
-		.backlog_rows = e->options.backlog_rows ? e->options.backlog_rows : BACKLOG_ROWS,
-		.backlog_every = BACKLOG_EVERY,
+		.backlog_rows = e->options.backlog_rows,
 		.bypass_most = BYPASS_MOST,
 		.age_ns = (uint64_t)AGE_S * 1000000000u,
 	};

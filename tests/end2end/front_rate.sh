@@ -28,5 +28,12 @@ ok "its gap is the middle one of the runs" eval '[ "$(figure "a step every" 5)" 
 ok "each token makes an event" eval '[ "$(awk "{ print \$4 }" front/runs.txt | sort -u)" = "$(((20 + 2) * 8))" ]'
 ok "the engine's gaps are those of its steps" eval 'f=$(figure "a step every" 6); awk "BEGIN { exit !($f >= 10 && $f < 1000) }"'
 ok "the added time is the difference" eval 'awk "\$1 == \"paced\" { printf \"%.10g\\n\", \$12 - \$16 }" front/runs.txt | grep -qx -- "$(figure "a step every" 9)"'
+# Six cores that are not there, and a taskset that notes who would have which.
+cores_many() {
+	mkdir -p many && printf '#!/bin/sh\necho 6\n' > many/nproc && chmod +x many/nproc &&
+		printf '#!/bin/sh\necho "$2 $3" >> %s/cores\nshift 2\nexec "$@"\n' "$PWD" > many/taskset && chmod +x many/taskset
+}
+ok "processes apart" eval 'cores_many && PATH=$PWD/many:$PATH APART=yes "$rate" "$build" apart 8 20 1 > out 2> err && grep -q "^paced 8 done" apart/runs.txt'
+ok "front end, client and engine have other cores" eval 'grep -q "^0,1 .*serve_front$" cores && grep -q "^2,3 .*serve_streams$" cores && grep -q "^4,5 .*stand_in_engine$" cores'
 ok "an existing folder stays as it is" eval 'cp front/README.md before && fails 64 "front" "$build" front && cmp before front/README.md'
 finish

@@ -142,6 +142,9 @@ refused "a key that stands twice" "broken/config.json:1: a key occurs twice"
 mkdir broken
 refused "an empty folder" "broken is not a model: it has no config.json"
 mkdir broken
+ln -s config.json broken/config.json # which can be looked at by nobody, not even root
+refused "a folder that cannot be read" "cannot open broken/config.json: Too many levels of symbolic links"
+mkdir broken
 echo "{}" > broken/adapter_config.json
 refused "an adapter in place of a model" "broken is an adapter, not a model"
 printf 'GGUF\003\000\000\000' > broken

@@ -292,6 +292,13 @@ ok "an idle engine that stops is replaced too" tries another "$before" engine
 ok "and ready" tries is_ready
 engine_before=$(engine)
 before=$(front)
+kill -STOP "$server" "$before" "$engine_before"
+sleep 7 # longer than any of them may be silent
+kill -CONT "$server" "$before"
+sleep 0.3
+kill -CONT "$engine_before"
+ok "a pause of all processes is no fault of one" is 200 /v1/completions "$hello"
+ok "both are the same" [ "$(front) $(engine)" = "$before $engine_before" ]
 kill -KILL "$before"
 ok "a front end that is killed is replaced" tries another "$before" front
 ok "with its engine" tries another "$engine_before" engine
@@ -343,7 +350,7 @@ kill -INT "$server"
 tries says 'stopping: finishing' serve.err
 kill -INT "$server"
 ok "a second signal ends it" gone 0
-ok "which it says" says "stopped at once: running requests were not answered" serve.err
+ok "which it says" says "stopped at once: requests that still ran got no answer" serve.err
 wait "$stream"
 ok "in mid-stream" sh -c "! grep -q DONE stream"
 ok "a server that drains" up

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes are a small engine and what its clients do (tests/unit/schedule_world.h); every check of that world
- * holds. */
+/* Any bytes are a small engine and what its clients do (tests/unit/schedule_world.h); every check of that
+ * world holds. */
 #include "fuzz.h"
 
 #include "../unit/schedule_world.h"
@@ -23,7 +23,8 @@ static struct world_options options_of(const uint8_t *data)
 	o.schedule.mixed_rows = data[7] % 2 ? 1 + data[10] % o.schedule.rows_most : 0;
 	o.schedule.backlog_rows = data[3] / 4 % 8 * o.schedule.mixed_rows;
 	o.schedule.backlog_every = data[2] / 4 % 8;
-	o.schedule.mixed_prompt_rows = data[11] / 32 * o.schedule.mixed_rows / 7;
+	o.schedule.mixed_prompt_rows = data[11] / 32 * o.schedule.rows_most / 7;
+	o.schedule.mixed_few = data[10] / 16;
 	o.schedule.rows_together = data[11] / 32 + data[2] / 32;
 	o.schedule.logits_most = o.schedule.places + 16 + data[11] % 32;
 	o.prompt_most = 2 + data[12] % 160;

@@ -16,7 +16,7 @@ ok "planning time was measured" [ "$code" = 0 ]
 # Latencies by simulation (docs/explanation/design/engine.md, "Scheduler"): they do not depend on this machine, and are not judged.
 latencies() {
 	for load in 13.9 23.4 users:256; do
-		for rules in "" backlog=2048 backlog=1000000 every=0 "mixed=1152 prompt=576" "mixed=896 prompt=856"; do
+		for rules in "" backlog=2048 backlog=1000000 every=0 mixed=896 "mixed=1024 few=0 prompt=984 backlog=1536" "mixed=1152 few=0 prompt=576 backlog=2048"; do
 			echo "$load ${rules:-as in the engine}: $("$build/tests/unit/schedule_latency" "$load" 400 $rules)" || return
 		done
 	done

@@ -3,8 +3,8 @@
  * Latencies of the scheduler by simulation: requests arrive, and each step takes the time that a model of the
  * device gives. docs/explanation/design/engine.md, "Scheduler", has figures that were made with it.
  *
- *   schedule_latency RATE|users:N|@FILE SECONDS [mixed=N] [prompt=N] [backlog=N] [every=N] [budget_ms=N]
- * [backlog_ms=N] [input=N]
+ *   schedule_latency RATE|users:N|@FILE SECONDS [mixed=N] [few=N] [prompt=N] [backlog=N] [every=N]
+ *                    [budget_ms=N] [backlog_ms=N] [input=N]
  *
  * RATE: requests per second of a Poisson process. users:N: N users, who send the next request as soon as the
  * answer is complete. @FILE: nanoseconds since the first request, one per line. Each request has INPUT (1000)
@@ -287,7 +287,6 @@ int main(int argc, char **argv)
 				     .plans_most = 2,
 				     .rows_most = 8192,
 				     .logits_most = 1024,
-				     .rows_together = 128,
 				     .context = INPUT_MOST + OUTPUT,
 				     .cost = {prompt_ns, row_ns, 0, beside_ns},
 				     .budget_idle_ns = 60e6,
@@ -298,15 +297,17 @@ int main(int argc, char **argv)
 
 	if (argc < 3 || !w) {
 		fprintf(stderr,
-			"usage: schedule_latency RATE|users:N|@FILE SECONDS [mixed=N] [prompt=N] [backlog=N] [every=N] [budget_ms=N] [backlog_ms=N] [input=N]\n");
+			"usage: schedule_latency RATE|users:N|@FILE SECONDS [mixed=N] [few=N] [prompt=N] [backlog=N] [every=N] [budget_ms=N] [backlog_ms=N] [input=N]\n");
 		return 64;
 	}
 	w->seconds = strtod(argv[2], NULL);
 	w->input = (int)value(argc, argv, "input", 1000);
-	o.mixed_rows = (int32_t)value(argc, argv, "mixed", 1024);
-	o.mixed_prompt_rows = (int32_t)value(argc, argv, "prompt", fmin(984, o.mixed_rows));
-	o.backlog_rows = (int32_t)value(argc, argv, "backlog", 1536);
-	o.backlog_every = (int32_t)value(argc, argv, "every", 150);
+	schedule_mixed_on_gpu(&o);
+	o.mixed_rows = (int32_t)value(argc, argv, "mixed", o.mixed_rows);
+	o.mixed_few = (int32_t)value(argc, argv, "few", o.mixed_few);
+	o.mixed_prompt_rows = (int32_t)value(argc, argv, "prompt", o.mixed_prompt_rows);
+	o.backlog_rows = (int32_t)value(argc, argv, "backlog", 0);
+	o.backlog_every = (int32_t)value(argc, argv, "every", o.backlog_every);
 	o.budget_ns = 1e6 * value(argc, argv, "budget_ms", 30);
 	o.budget_backlog_ns = 1e6 * value(argc, argv, "backlog_ms", 150);
 	if (w->input < 1 || w->input > INPUT_MOST)

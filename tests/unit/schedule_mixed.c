@@ -7,7 +7,8 @@ static void test_mixed__mixed_steps_leave_room_for_the_least_piece(void **state)
 {
 	struct schedule_options o = bed_options;
 	struct schedule *s;
-	struct engine_request a = bed_request(1, 20, 50), b = bed_request(2, 20, 50), c = bed_request(3, 200, 1);
+	struct engine_request a = bed_request(1, 20, 50), b = bed_request(2, 20, 50),
+			      c = bed_request(3, 200, 1);
 	const struct schedule_plan *plan;
 
 	(void)state;
@@ -150,7 +151,8 @@ static struct schedule *open_rationed(int32_t every)
 	return s;
 }
 
-/* Eight backlogs are saved at first. When they are spent, one needs twice as many rows, until enough steps have passed. */
+/* Eight backlogs are saved at first. When they are spent, one needs twice as many rows, until enough steps
+ * have passed. */
 static void test_mixed__backlogs_beside_decoding_requests_are_rationed(void **state)
 {
 	struct schedule *s = open_rationed(100);
@@ -211,17 +213,20 @@ static void test_mixed__a_ration_needs_decoding_requests(void **state)
 	schedule_free(&s);
 }
 
-/* Beside many decode rows a step has at least mixed_prompt_rows, and as many rows as the device computes in the same time. */
+/* Beside more than mixed_few decode rows, prompts have at least mixed_prompt_rows, and as many rows as the
+ * device computes in the same time. */
 static void test_mixed__mixed_steps_grow_with_the_decode_rows(void **state)
 {
-	const int32_t decoding[] = {4, 8, 9, 39}, expected[] = {48, 48, 80, 48};
+	const int32_t decoding[] = {4, 8, 9, 39, 9}, few[] = {0, 0, 8, 0, 9},
+		      expected[] = {48, 48, 80, 48, 48};
 
 	(void)state;
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		struct schedule_options o = bed_options;
 		struct schedule *s;
 
 		o.mixed_rows = 64;
+		o.mixed_few = few[i];
 		o.mixed_prompt_rows = 56;
 		o.rows_together = 32;
 		o.backlog_rows = 10000;
@@ -258,6 +263,54 @@ static void test_mixed__a_backlog_of_prompts_allows_longer_steps(void **state)
 		s = bed_open(&o);
 		submit_prompts(s, prompts[i], (size_t)rows[i]);
 		expect_step(s, 0, expected[i]);
+		schedule_free(&s);
+	}
+}
+
+/* With backlog_rows of 0, prompts that lack more than twice the rows of a step are a backlog. */
+static void test_mixed__a_backlog_is_two_steps_unless_set(void **state)
+{
+	const int32_t decoding[] = {0, 0, 2, 2, 3}, rows[] = {64, 65, 64, 65, 65},
+		      expected[] = {128, 130, 48, 130, 65};
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		struct schedule_options o = bed_options;
+		struct schedule *s;
+
+		o.mixed_rows = 64;
+		o.mixed_few = 2;
+		o.mixed_prompt_rows = 80;
+		o.rows_most = 512;
+		o.budget_ns = o.budget_idle_ns = 1e12;
+		s = bed_open(&o);
+		for (int32_t j = 0; j < decoding[i]; j++) {
+			struct engine_request q = bed_request(1 + j, 20, 3000);
+
+			bed_submit(s, &q, 0);
+		}
+		if (decoding[i])
+			bed_step(s, 0);
+		submit_prompts(s, 2, (size_t)rows[i]);
+		expect_step(s, decoding[i], expected[i]);
+		schedule_free(&s);
+	}
+}
+
+/* The rows of a GPU fit into the steps of any size. */
+static void test_mixed__rows_on_a_gpu_are_at_most_those_of_a_step(void **state)
+{
+	const int32_t rows[] = {40, 100, 800, 1100, 8192};
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		struct schedule_options o = bed_options;
+		struct schedule *s;
+
+		o.rows_most = rows[i];
+		schedule_mixed_on_gpu(&o);
+		assert_int_equal(o.mixed_rows, rows[i] < 768 ? rows[i] : 768);
+		s = bed_open(&o);
 		schedule_free(&s);
 	}
 }
@@ -361,6 +414,8 @@ int main(void)
 		cmocka_unit_test(test_mixed__a_ration_needs_decoding_requests),
 		cmocka_unit_test(test_mixed__mixed_steps_grow_with_the_decode_rows),
 		cmocka_unit_test(test_mixed__a_backlog_of_prompts_allows_longer_steps),
+		cmocka_unit_test(test_mixed__a_backlog_is_two_steps_unless_set),
+		cmocka_unit_test(test_mixed__rows_on_a_gpu_are_at_most_those_of_a_step),
 		cmocka_unit_test(test_mixed__a_lone_long_prompt_keeps_nobody_waiting),
 		cmocka_unit_test(test_mixed__a_lone_prompt_is_no_backlog),
 		cmocka_unit_test(test_mixed__a_mixed_step_has_no_more_rows_than_a_step),

@@ -4,13 +4,13 @@
 
 static void test_options__out_of_range_are_refused_by_name(void **state)
 {
-	struct schedule_options bad[21];
+	struct schedule_options bad[22];
 	static const char *const says[] = {
 		"KV cache", "places is 0",  "requests_most is 7", "plans_most is 65", "rows_most is 23",
 		"logits_most is 23", "context is 1", "rows_least is 15", "bypass_most", "pages_ahead", "age_ns",
 		"step_ns", "row_ns is -1", "depth_ns", "logits_ns is nan", "budget_ns is inf",
 		"mixed_rows is -1", "backlog_rows is -1", "backlog_every is -1",
-		"mixed_prompt_rows is 9", "rows_together is -1",
+		"mixed_prompt_rows is -1", "rows_together is -1", "mixed_few is -1",
 	};
 
 	(void)state;
@@ -35,9 +35,9 @@ static void test_options__out_of_range_are_refused_by_name(void **state)
 	bad[16].mixed_rows = -1;
 	bad[17].backlog_rows = -1;
 	bad[18].backlog_every = -1;
-	bad[19].mixed_rows = 8;
-	bad[19].mixed_prompt_rows = 9;
+	bad[19].mixed_prompt_rows = -1;
 	bad[20].rows_together = -1;
+	bad[21].mixed_few = -1;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct schedule *s = NULL;
 		struct error err = {0};

@@ -49,7 +49,8 @@ static struct world_options mixed(int32_t depth)
 	struct world_options o = world_small(100, 24, depth);
 
 	o.schedule.mixed_rows = depth % 2 ? 32 : 96;
-	o.schedule.backlog_rows = 6 * o.schedule.mixed_rows;
+	o.schedule.backlog_rows = depth % 2 ? 6 * o.schedule.mixed_rows : 0;
+	o.schedule.mixed_few = depth % 4;
 	o.schedule.mixed_prompt_rows = depth % 3 ? 0 : 30;
 	o.schedule.rows_together = 8;
 	o.schedule.backlog_every = 5;
@@ -150,7 +151,8 @@ static void test_simulation__finds_planted_defects(void **state)
 {
 	(void)state;
 	for (enum world_fault fault = 1; fault < WORLD_FAULTS; fault++) {
-		struct world_options o = world_small(fault == WORLD_EARLY_REUSE || fault == WORLD_THRASH ? 40 : 200, 24, 2);
+		struct world_options o =
+			world_small(fault == WORLD_EARLY_REUSE || fault == WORLD_THRASH ? 40 : 200, 24, 2);
 		struct world_report r;
 		struct error err = {0};
 

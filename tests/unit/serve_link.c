@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The front end's side of the engine, and the supervisor's messages: loss, hang, cancellation, a full list, damaged messages. */
+/* The front end's side of the engine, and the supervisor's messages: loss, hang, cancellation, a full list,
+ * damaged messages. */
 #include "serve_bed.h"
 
 #include <fcntl.h>
@@ -78,7 +79,8 @@ static void world_begin_with(struct world *w, size_t most, const char *body)
 	assert_int_equal(link_state(w->link), LINK_READY);
 	assert_int_equal(link_ready(w->link)->context, 64);
 	assert_int_equal(w->seen.readies, 1);
-	assert_int_equal(answer_create(&w->answer, serve_bed_good(&bed, PROTOCOL_COMPLETION, body), bed.prompter, 1, &err),
+	assert_int_equal(answer_create(&w->answer, serve_bed_good(&bed, PROTOCOL_COMPLETION, body),
+				       bed.prompter, 1, &err),
 			 STATUS_OK);
 }
 
@@ -147,7 +149,8 @@ static void test_link__requests_end_once_and_are_forgotten(void **state)
 	world_end(&w);
 }
 
-/* Submits choices until the queue has no room for a frame, however short its prompt. Returns how many were taken. */
+/* Submits choices until the queue has no room for a frame, however short its prompt. Returns how many were
+ * taken. */
 static size_t fill_queue(struct world *w)
 {
 	enum { LONGEST = 1 << 20 };
@@ -253,11 +256,28 @@ static void test_link__an_engine_that_says_nothing_hangs(void **state)
 	assert_false(link_tick(w.link, 1199));
 	assert_int_equal(frame_send_heartbeat(w.engine, &beat, &err), STATUS_OK);
 	link_receive(w.link, 1200);
-	assert_false(link_tick(w.link, 7000)); /* a step of 5000 was announced */
+	for (uint64_t now = 1500; now <= 7000; now += 500)
+		assert_false(link_tick(w.link, now)); /* a step of 5000 was announced */
 	assert_true(link_tick(w.link, 7200));
 	assert_int_equal(link_state(w.link), LINK_ABSENT);
 	assert_non_null(strstr(link_cause(w.link), "has not answered for"));
 	assert_false(link_tick(w.link, 9000));
+	world_end(&w);
+}
+
+/* Nobody called link_tick: this process was stopped, and the engine perhaps too. */
+static void test_link__a_pause_of_all_processes_is_no_hang(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_begin(&w);
+	assert_false(link_tick(w.link, 300));
+	assert_false(link_tick(w.link, 90000));
+	assert_int_equal(link_state(w.link), LINK_READY);
+	assert_false(link_tick(w.link, 90400));
+	assert_false(link_tick(w.link, 90800));
+	assert_true(link_tick(w.link, 91200));
 	world_end(&w);
 }
 
@@ -321,6 +341,7 @@ int main(void)
 		cmocka_unit_test(test_link__cancels_are_sent_once_the_queue_has_room),
 		cmocka_unit_test(test_link__loss_has_a_cause),
 		cmocka_unit_test(test_link__an_engine_that_says_nothing_hangs),
+		cmocka_unit_test(test_link__a_pause_of_all_processes_is_no_hang),
 		cmocka_unit_test(test_link__a_wrong_message_ends_it),
 		cmocka_unit_test(test_supervisor__messages),
 	};

@@ -336,21 +336,22 @@ static double front_allowed_s(const struct serving *s)
 	return s->draining ? END_S : LOAD_S;
 }
 
-/* If all processes were stopped for a while, the front end could not report. */
+/* If all processes were stopped for a while, the others could not report. */
 static void forgive_pause(struct serving *s)
 {
 	const uint64_t now = now_ns();
 
 	if (s->looked_ns && now - s->looked_ns > GRACE_S * 1000000000ull)
-		s->front_alive_ns = now;
+		s->alive_ns = s->front_alive_ns = now;
 	s->looked_ns = now;
 }
 
 static enum status end_silent_children(struct serving *s, struct error *err)
 {
-	enum status st = end_silent(&s->engine, "the engine", s->alive_ns, engine_allowed_s(s), err);
+	enum status st;
 
 	forgive_pause(s);
+	st = end_silent(&s->engine, "the engine", s->alive_ns, engine_allowed_s(s), err);
 	return st ? st : end_silent(&s->front, "the front end", s->front_alive_ns, front_allowed_s(s), err);
 }
 
@@ -422,7 +423,7 @@ enum status serve_supervise(struct serving *s, struct error *err)
 		serve_record_engine_end(s, st ? err->text : cut ? "stopped at once" : "drained");
 	serve_clear_live(s);
 	if (cut)
-		log_warn(s->c->log, LOG_TOPIC_RUN, "stopped at once: running requests were not answered");
+		log_warn(s->c->log, LOG_TOPIC_RUN, "stopped at once: requests that still ran got no answer");
 	release_child(&s->engine);
 	if (s->control >= 0)
 		close(s->control);

@@ -9,10 +9,10 @@
 #include "model/gpu/backend.h"
 
 /* Each number of rows stands for those below it. The likely ones come first, because the time may end. A
- * step with a prompt beside decoding requests has 1024 or 1152 rows (MIXED_ROWS in engine.c), and more if
- * many requests decode or many prompts wait. */
-static const int32_t counts[] = {1,    64,   256,  32,	128, 8,	 16, 1024, 1152, 512, 8192, 4096, 768,
-				 2048, 1280, 1536, 384, 192, 96, 48, 640,  24,	 896, 160,  224,  3072};
+ * step with a prompt beside decoding requests has up to 768 rows or 1152 (schedule_mixed_on_gpu), and more if
+ * very many requests decode or several prompts wait. */
+static const int32_t counts[] = {1,    64,   256,  32,	128, 8,	 16, 768, 1152, 512, 8192, 4096, 1024,
+				 2048, 1280, 1536, 384, 192, 96, 48, 640, 24,	896, 160,  224,	 3072};
 
 /* Steps of these numbers of rows decide among ways that are nearly equal by themselves. Those that gain most
  * come first: with 256 rows and more, an H200 is at its power limit, and all near ways take about as long. A

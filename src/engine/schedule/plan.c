@@ -225,11 +225,12 @@ static struct work work_of(const struct schedule *s)
 	return w;
 }
 
-/* Rows of a step with `decode_rows` and prompts, which have at least mixed_prompt_rows. */
+/* Most rows of a step with `decode_rows` and prompts, if there is no backlog. */
 static int32_t rows_shared(const struct schedule *s, int32_t decode_rows)
 {
 	const struct schedule_options *o = &s->options;
-	const int32_t prompts = o->mixed_prompt_rows ? o->mixed_prompt_rows : o->mixed_rows / 2;
+	const int32_t wanted = o->mixed_prompt_rows ? o->mixed_prompt_rows : o->mixed_rows / 2;
+	const int32_t prompts = decode_rows > o->mixed_few ? wanted : 0;
 	const int32_t least = o->rows_least > prompts ? o->rows_least : prompts;
 	const int64_t together = o->rows_together ? o->rows_together : 1;
 	int64_t rows = o->mixed_rows;
@@ -273,7 +274,8 @@ static bool is_backlog(const struct schedule *s, const struct work *w)
 {
 	const struct schedule_options *o = &s->options;
 	const bool spent = w->decode_rows && s->backlog_saved < o->backlog_every;
-	const int64_t least = (spent ? 2 : 1) * (int64_t)o->backlog_rows;
+	const int64_t rows = o->backlog_rows ? o->backlog_rows : 2 * (int64_t)rows_shared(s, w->decode_rows);
+	const int64_t least = (spent ? 2 : 1) * rows;
 
 	return o->mixed_rows && w->prompts > 1 && w->prompt_rows > least;
 }

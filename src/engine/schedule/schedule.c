@@ -51,7 +51,9 @@ static enum status check_options(const struct schedule_options *o, struct error 
 	if (!st)
 		st = check_range("backlog_every", o->backlog_every, 0, INT32_MAX, err);
 	if (!st)
-		st = check_range("mixed_prompt_rows", o->mixed_prompt_rows, 0, o->mixed_rows, err);
+		st = check_range("mixed_prompt_rows", o->mixed_prompt_rows, 0, o->rows_most, err);
+	if (!st)
+		st = check_range("mixed_few", o->mixed_few, 0, INT32_MAX, err);
 	if (!st)
 		st = check_range("rows_together", o->rows_together, 0, o->rows_most, err);
 	if (!st)
@@ -123,6 +125,20 @@ static void set_empty(struct schedule *s)
 		s->place_free[s->places_free++] = i;
 	for (int32_t i = 0; i < o->plans_most; i++)
 		s->plans[i].entries = s->entries + (size_t)i * o->places;
+}
+
+static int32_t at_most(int32_t rows, int32_t most)
+{
+	return rows < most ? rows : most;
+}
+
+void schedule_mixed_on_gpu(struct schedule_options *o)
+{
+	o->mixed_rows = at_most(768, o->rows_most);
+	o->mixed_few = 32;
+	o->mixed_prompt_rows = at_most(1024, o->rows_most);
+	o->rows_together = at_most(128, o->rows_most); /* a tile of the GEMMs */
+	o->backlog_every = 150;
 }
 
 enum status schedule_create(struct schedule **out, const struct schedule_options *options, struct error *err)

@@ -61,9 +61,10 @@ struct schedule_options {
 	/* Predicted time that a step may take while some request decodes, and while none does. Decode rows
 	 * are planned even if they alone take longer, and so are `rows_least` prefill rows. */
 	double budget_ns, budget_idle_ns;
-	/* A backlog: several running requests together lack more than `backlog_rows` prompt rows. Then
-	 * budget_backlog_ns takes the place of both if it is larger. Longer steps answer more requests per
-	 * second, and the last of a burst of prompts earlier. */
+	/* A backlog: several running requests together lack more than `backlog_rows` prompt rows. 0: twice
+	 * the rows of a step without a backlog. Then budget_backlog_ns takes the place of both if it is
+	 * larger. Longer steps answer more requests per second, and the last of a burst of prompts earlier.
+	 */
 	int32_t backlog_rows;
 	double budget_backlog_ns;
 	/* Beside decoding requests, such a step may come once in this many steps, so that few of their tokens
@@ -73,9 +74,10 @@ struct schedule_options {
 	/* Most rows of a step with prompts beside decoding requests, unless there is a backlog. Decode rows
 	 * count as well. 0: the budget is the only limit, and there is no backlog. */
 	int32_t mixed_rows;
-	/* Rows that prompts have at least in such a step. If decode rows leave less, the step is longer: all
-	 * rows together, rounded up to a multiple of rows_together. 0: half of mixed_rows */
-	int32_t mixed_prompt_rows;
+	/* Beside more than mixed_few decode rows, prompts have at least mixed_prompt_rows in such a step (0:
+	 * half of mixed_rows). If decode rows leave less, the step is longer: all rows together, rounded up
+	 * to a multiple of rows_together. */
+	int32_t mixed_few, mixed_prompt_rows;
 	int32_t rows_together; /* that a device computes in the time of one; 0: 1 */
 	int32_t rows_least; /* prefill rows that every step with prefill work plans, and the shortest piece of
 			     * a prompt that is cut; 1 .. rows_most. 0: page_tokens */
@@ -85,6 +87,10 @@ struct schedule_options {
 			      * resumes. 0: 4 */
 	uint64_t age_ns;     /* waiting time that raises a request by one priority; 0: never */
 };
+
+/* Sets mixed_rows, mixed_few, mixed_prompt_rows, rows_together and backlog_every for a GPU, within rows_most.
+ * docs/explanation/design/engine.md, "Scheduler", says why. */
+void schedule_mixed_on_gpu(struct schedule_options *o);
 
 struct schedule;
 /* BAD_INPUT if an option is out of range, and the message names it. NO_RESOURCE without memory. Owner:

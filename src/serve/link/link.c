@@ -27,6 +27,7 @@ struct link {
 	bool unsent; /* a cancelled slot may wait for room in the queue of frames */
 	uint64_t serial;
 	uint64_t heard_ns, expected_ns; /* the last message; what its heartbeat predicted */
+	uint64_t ticked_ns;		/* the last tick */
 };
 
 enum status link_create(struct link **out, const struct link_limits *limits, const struct link_hooks *hooks,
@@ -254,11 +255,21 @@ void link_receive(struct link *l, uint64_t now_ns)
 	}
 }
 
+/* If this process did not run for a while, the engine probably did not either, as when a virtual machine is
+ * paused. Then its silence begins anew. */
+static void forgive_pause(struct link *l, uint64_t now_ns)
+{
+	if (l->ticked_ns && now_ns - l->ticked_ns > l->limits.hang_ns / 2)
+		l->heard_ns = now_ns;
+	l->ticked_ns = now_ns;
+}
+
 bool link_tick(struct link *l, uint64_t now_ns)
 {
 	char cause[128];
 
 	send_cancels(l);
+	forgive_pause(l, now_ns);
 	if (l->state != LINK_READY || now_ns <= l->heard_ns ||
 	    now_ns - l->heard_ns < l->limits.hang_ns + l->expected_ns)
 		return false;
