@@ -15,10 +15,11 @@ export ASSAY_SERVE_HANG_S
 "$assay" serve tiny --device cpu --port 0 --memory 1MB > out 2> err
 if grep -q 'built without' err; then echo "1..0 # SKIP this build has no tokenizers" && exit 0; fi
 
-# start OPTION..: the server in a session of its own, $server; it may be still loading
+model=tiny
+# start OPTION..: the server of $model in a session of its own, $server; it may be still loading
 start() {
 	: > serve.out # what the one before said is not this one's
-	setsid "$assay" serve tiny --port 0 --device cpu "$@" > serve.out 2> serve.err < /dev/null &
+	setsid "$assay" serve "$model" --port 0 --device cpu "$@" > serve.out 2> serve.err < /dev/null &
 	server=$!
 }
 # tries COMMAND..: until it succeeds, for a minute at most
@@ -96,6 +97,24 @@ run_one() {
 	stream 30000
 	client=$stream
 }
+awk 'BEGIN { printf "{\"max_tokens\":1,\"prompt\":["; for (i = 0; i < 12000; i++) printf "%s%d", i ? "," : "", 10 + i % 200; print "]}" }' > prefill.json
+prefill_one() {
+	curl -s -o /dev/null "$url/v1/completions" -d @prefill.json &
+	client=$!
+}
+# overtakes FIRST SECOND: five answers of one client, one at a time, and the second client's answer comes while most of them wait. FIRST
+# and SECOND are words of curl that tell the clients apart.
+overtakes() {
+	curl -s -o /dev/null $1 "$url/v1/completions" -d '{"prompt":"Hello","max_tokens":8000,"n":5,"ignore_eos":true}' &
+	five=$!
+	tries metric_is assay_requests_waiting 4 || return 1
+	curl -s -o out $2 "$url/v1/completions" -d "$hello"
+	left=$(metric assay_requests_waiting)
+	kill "$five" 2> /dev/null
+	tries metric_is assay_requests_running 0 && says text_completion out && [ "$left" -ge 3 ]
+}
+# listens ADDRESS: in the kernel's notation, and nowhere else
+listens() { [ "$(awk -v port="$(printf ':%04X' "${url##*:}")" '$4 == "0A" && index($2, port) { print $2 }' /proc/net/tcp)" = "$1$(printf ':%04X' "${url##*:}")" ]; }
 chat='"messages":[{"role":"user","content":"Hello"}],"max_tokens":100'
 hello='{"prompt":"Hello","max_tokens":4,"ignore_eos":true,"temperature":0}'
 
@@ -168,6 +187,9 @@ if command -v openssl > /dev/null; then
 fi
 
 ok "it starts" up --chat-template qwen2.5 --request-log log
+ok "and listens for this machine only" listens 0100007F
+ok "a message without text" is 200 /v1/chat/completions '{"messages":[{"role":"user","content":""}],"max_tokens":1}'
+ok "or without parts" is 200 /v1/chat/completions '{"messages":[{"role":"user","content":[]}],"max_tokens":1}'
 ok "and prints what it loaded" says '^tiny on cpu: loaded in .* KV cache .* for [0-9]* tokens' serve.out
 ok "and a command" says "^curl $url/v1/chat/completions" serve.out
 ok "health" sh -c "curl -s $url/health | grep -q ok"
@@ -313,6 +335,35 @@ ok "the supervisor says why " says 'the front end ended: it sent no message for 
 ok "it is ready" tries is_ready
 kill -STOP "$(front)"
 ok "nothing is left" down
+
+ok "one answer at a time" up --max-sequences 1
+ok "another address is another client, which waits for one answer at most" overtakes "" "--interface 127.0.0.2"
+ok "the same client waits for its own answers" eval '! overtakes "" ""'
+ok "a request whose prompt is being read is gone within 100 ms of its client" in_some_try prefill_one assay_requests_running
+cat leaves.out
+ok "and it ends  " down
+printf 'secret-a\nsecret-b\n' > keys && chmod 600 keys
+ok "clients with keys" up --api-key-file keys --max-sequences 1
+ok "another key is another client" overtakes "-H x-api-key:secret-a" "-H x-api-key:secret-b"
+ok "the same key is the same one, from any address" eval '! overtakes "-H x-api-key:secret-a" "-H x-api-key:secret-a --interface 127.0.0.2"'
+ok "and it ends " down
+ok "a server for other machines" up --host 0.0.0.0
+ok "listens on all addresses" listens 00000000
+ok "and it ends  " down
+
+cp -r tiny own
+echo '{"do_sample": false, "max_new_tokens": 100000}' > own/generation_config.json
+model=own
+ok "a model that does not sample, and has a length of its own" up --context 300
+model=tiny
+ok "ends at the context" is 200 /v1/completions '{"prompt":[5,6,7],"ignore_eos":true}'
+ok "with as many tokens as fit" says '"completion_tokens":297' out
+ok "a prompt that fills it" is 400 /v1/completions "{\"prompt\":[$(seq -s , 1 150),$(seq -s , 1 150)],\"ignore_eos\":true}"
+ok "is told" says '"code":"context_length_exceeded"' out
+is 200 /v1/completions '{"prompt":[5,6,7],"max_tokens":40,"ignore_eos":true}' && sed 's/"id":[^,]*,//; s/"created":[^,]*,//' out > once
+is 200 /v1/completions '{"prompt":[5,6,7],"max_tokens":40,"ignore_eos":true}' && sed 's/"id":[^,]*,//; s/"created":[^,]*,//; s/"cached_tokens":[0-9]*/"cached_tokens":0/' out > twice
+ok "two answers without a temperature are equal" cmp once twice
+ok "and it ends   " down
 
 ok "a limit of time" up --max-seconds 3
 ok "a whole answer that takes longer" is 503 /v1/completions '{"prompt":"Hello","max_tokens":32000,"n":16,"ignore_eos":true}'

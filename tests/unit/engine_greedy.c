@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * 200 greedy requests (60 under ASan) get the same ids alone, together, in pieces, after preemptions and from cached pages. The
- * file tests/data/model/NAME/greedy.txt has a line of ids for each prompt of engine_prompts.h. They come from the
- * earlier `assay generate` (commit 606feef5), which had one contiguous KV cache.
+ * 200 greedy requests (60 under ASan) get the same ids alone, together, in pieces, after preemptions and from
+ * cached pages. The file tests/data/model/NAME/greedy.txt has a line of ids for each prompt of
+ * engine_prompts.h. They come from the earlier `assay generate` (commit 606feef5), which had one contiguous
+ * KV cache.
  */
+#include "base_gguf.h"
 #include "engine_bed.h"
+#include "scratch.h"
 
 #ifdef __SANITIZE_ADDRESS__ /* the engine's code is the same for each */
 enum { USED = 60 };
@@ -44,8 +47,15 @@ static void compare(const struct heard *h, const char *model)
 	}
 }
 
+/* The ids that this model gives are due from now on. */
+static void learn(const struct heard *h)
+{
+	for (int i = 0; i < USED; i++)
+		memcpy(due[i], h[i].token, sizeof(due[i]));
+}
+
 /* All prompts at once, or each when the one before has ended. */
-static struct engine_facts run(const struct engine_options *o, bool alone, int passes)
+static struct engine_facts run_and(const struct engine_options *o, bool alone, int passes, bool learns)
 {
 	struct engine *e = bed_engine(o);
 	struct engine_facts facts;
@@ -63,12 +73,19 @@ static struct engine_facts run(const struct engine_options *o, bool alone, int p
 				bed_step(e, h, USED);
 		}
 		bed_run(e, h, USED);
+		if (learns)
+			learn(h);
 		compare(h, o->load.model);
 		free(h);
 	}
 	facts = engine_facts(e);
 	engine_destroy(&e);
 	return facts;
+}
+
+static struct engine_facts run(const struct engine_options *o, bool alone, int passes)
+{
+	return run_and(o, alone, passes, false);
 }
 
 static void test_greedy__ids_do_not_depend_on_the_batch(void **state)
@@ -128,12 +145,46 @@ static void test_greedy__ids_do_not_depend_on_cached_pages(void **state)
 	assert_true(f.cached_tokens > 25 * USED);
 }
 
+/* Weights in blocks of 8 bits, as GGUF files have them, with a cache in F32 and in E4M3. */
+static void test_greedy__ids_of_quantized_models_do_not_depend_on_the_batch_either(void **state)
+{
+	char path[512];
+	struct shape s;
+	struct error err = {0};
+	static int32_t first[PROMPTS][PROMPT_ANSWER];
+
+	must(shape_by_name(&s, "tiny", &err), &err);
+	for (int e4m3 = 0; e4m3 < 2; e4m3++) {
+		struct engine_options o = bed_options(path, models[0]);
+		struct engine_facts f;
+
+		snprintf(path, sizeof(path), "%s/base.gguf", (const char *)*state);
+		base_gguf_write(path, &s, 1);
+		o.load.cache_e4m3 = e4m3;
+		o.no_prefix_cache = true;
+		run_and(&o, true, 1, true);
+		if (e4m3)
+			assert_memory_not_equal(due, first, sizeof(due));
+		memcpy(first, due, sizeof(due));
+		f = run(&o, false, 1);
+		assert_int_equal(f.preemptions, 0);
+		o.load.pages = 9; /* one sequence may need 7 */
+		f = run(&o, false, 1);
+		assert_true(f.preemptions > USED / 20);
+		o.load.pages = 800; /* all prompts stay in the cache */
+		o.no_prefix_cache = false;
+		f = run(&o, false, 2);
+		assert_true(f.cached_tokens > 25 * USED);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_greedy__ids_do_not_depend_on_the_batch),
 		cmocka_unit_test(test_greedy__ids_do_not_depend_on_pieces_and_preemptions),
 		cmocka_unit_test(test_greedy__ids_do_not_depend_on_cached_pages),
+		scratch_test(test_greedy__ids_of_quantized_models_do_not_depend_on_the_batch_either),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text side of a model: its own Jinja template, its defaults, the form of its calls, and where thoughts begin. */
+/* The text side of a model: its own Jinja template, its defaults, the form of its calls, and where thoughts
+ * begin. */
 #include "scratch.h"
 
 #include <math.h>
@@ -18,7 +19,9 @@ static void write_model(const char *folder, const char *config, const char *gene
 	struct error err = {0};
 	size_t size;
 
-	assert_int_equal(file_read(&tokenizer, &size, SOURCE_DIR "/tests/data/tokenizer/qwen.json", 1 << 20, &err), STATUS_OK);
+	assert_int_equal(
+		file_read(&tokenizer, &size, SOURCE_DIR "/tests/data/tokenizer/qwen.json", 1 << 20, &err),
+		STATUS_OK);
 	snprintf(path, sizeof(path), "%s/tokenizer.json", folder);
 	assert_int_equal(file_write(path, tokenizer, size, &err), STATUS_OK);
 	free(tokenizer);
@@ -37,16 +40,19 @@ static void test_prompt__the_models_own_template(void **state)
 	size_t count;
 
 	snprintf(config, sizeof(config), "{\"eos_token\":\"<|im_end|>\",\"chat_template\":\"%s\"}", thinking);
-	write_model(*state, config, "{\"temperature\":0.5,\"top_k\":20,\"top_p\":0.25,\"eos_token_id\":[5,6]}");
+	write_model(*state, config,
+		    "{\"temperature\":0.5,\"top_k\":20,\"top_p\":0.25,\"eos_token_id\":[5,6]}");
 	serve_bed_open(&bed, "qwen2.5");
-	if (prompter_open(&own.prompter, *state, NULL, &err) || prompter_worker_create(&own.worker, own.prompter, &err))
+	if (prompter_open(&own.prompter, *state, NULL, &err) ||
+	    prompter_worker_create(&own.worker, own.prompter, &err))
 		fail_msg("%s", err.text);
 	own.rules = bed.rules;
 	own.rules.prompter = own.prompter;
 	prompter_ends(own.prompter, &count);
 	assert_int_equal(count, 3);
-	r = serve_bed_good(&own, PROTOCOL_CHAT,
-			   "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"response_format\":{\"type\":\"json_object\"}}");
+	r = serve_bed_good(
+		&own, PROTOCOL_CHAT,
+		"{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"response_format\":{\"type\":\"json_object\"}}");
 	assert_true(r->engine.sampling.temperature == 0.5f && r->engine.sampling.top_k == 20 &&
 		    r->engine.sampling.top_p == 0.25f);
 	assert_true(r->think && !r->think_open);
@@ -54,9 +60,10 @@ static void test_prompt__the_models_own_template(void **state)
 	assert_string_equal(r->grammar,
 			    "{\"opening\":\"<think>\",\"after\":\"</think>\",\"type\":\"json_object\"}");
 	request_destroy(&r);
-	r = serve_bed_good(&own, PROTOCOL_CHAT,
-			   "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"response_format\":{\"type\":\"json_object\"},"
-			   "\"chat_template_kwargs\":{\"enable_thinking\":false}}");
+	r = serve_bed_good(
+		&own, PROTOCOL_CHAT,
+		"{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"response_format\":{\"type\":\"json_object\"},"
+		"\"chat_template_kwargs\":{\"enable_thinking\":false}}");
 	assert_string_equal(r->grammar, "{\"type\":\"json_object\"}");
 	request_destroy(&r);
 	serve_bed_close(&own);
@@ -79,12 +86,68 @@ static void test_prompt__an_open_thought(void **state)
 	r = serve_bed_good(&own, PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}");
 	assert_true(r->think_open);
 	request_destroy(&r);
-	r = serve_bed_good(&own, PROTOCOL_CHAT,
-			   "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"response_format\":{\"type\":\"json_object\"}}");
+	r = serve_bed_good(
+		&own, PROTOCOL_CHAT,
+		"{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"response_format\":{\"type\":\"json_object\"}}");
 	assert_string_equal(r->grammar, "{\"after\":\"</think>\",\"type\":\"json_object\"}");
 	request_destroy(&r);
 	serve_bed_close(&own);
 	serve_bed_close(&bed);
+}
+
+static struct request *ask(struct serve_bed *bed, enum protocol protocol, const char *more)
+{
+	char body[256];
+
+	snprintf(body, sizeof(body), "{%s%s%s}",
+		 protocol == PROTOCOL_CHAT ? "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
+					   : "\"prompt\":\"hi\"",
+		 *more ? "," : "", more);
+	return serve_bed_good(bed, protocol, body);
+}
+
+/* What a request does not give is the model's: whether it samples, and how long its answers are. */
+static void test_prompt__the_models_defaults(void **state)
+{
+	static const struct {
+		const char *generation, *more;
+		float temperature, top_p;
+		int32_t top_k;
+		int64_t chat, completion;
+	} cases[] = {
+		{"{\"do_sample\":false,\"temperature\":0.6,\"top_p\":0.5,\"top_k\":9}", "", 0, 1, 0, 0, 16},
+		{"{\"do_sample\":false,\"top_p\":0.5}", "\"temperature\":0.5", 0.5f, 1, 0, 0, 16},
+		{"{\"do_sample\":true,\"temperature\":0.25,\"top_p\":0.5,\"top_k\":9}", "", 0.25f, 0.5f, 9, 0,
+		 16},
+		{"{\"max_new_tokens\":7}", "", 1, 1, 0, 7, 7},
+		{"{\"max_new_tokens\":7}", "\"max_tokens\":9", 1, 1, 0, 9, 9},
+		{"{\"max_new_tokens\":7}", "\"min_tokens\":7", 1, 1, 0, 7, 7},
+		{"{\"max_new_tokens\":9000000000}", "", 1, 1, 0, INT32_MAX, INT32_MAX},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct serve_bed own = {0}, bed;
+		struct request *r;
+		struct error err = {0};
+
+		write_model(*state, "{\"chat_template\":\"{{ messages[0].content }}\"}", cases[i].generation);
+		serve_bed_open(&bed, "qwen2.5");
+		assert_int_equal(prompter_open(&own.prompter, *state, NULL, &err), STATUS_OK);
+		assert_int_equal(prompter_worker_create(&own.worker, own.prompter, &err), STATUS_OK);
+		own.rules = bed.rules;
+		own.rules.prompter = own.prompter;
+		r = ask(&own, PROTOCOL_CHAT, cases[i].more);
+		assert_float_equal(r->engine.sampling.temperature, cases[i].temperature, 0);
+		assert_float_equal(r->engine.sampling.top_p, cases[i].top_p, 0);
+		assert_int_equal(r->engine.sampling.top_k, cases[i].top_k);
+		assert_int_equal(r->engine.max_tokens, cases[i].chat);
+		request_destroy(&r);
+		r = ask(&own, PROTOCOL_COMPLETION, cases[i].more);
+		assert_int_equal(r->engine.max_tokens, cases[i].completion);
+		request_destroy(&r);
+		serve_bed_close(&own);
+		serve_bed_close(&bed);
+	}
 }
 
 static void test_prompt__what_cannot_be_opened(void **state)
@@ -113,7 +176,8 @@ static void test_prompt__without_a_template_only_chat_is_refused(void **state)
 	(void)state;
 	serve_bed_open(&bed, NULL);
 	assert_int_equal(prompter_calls(bed.prompter), CALL_FORM_NONE);
-	assert_null(serve_bed_read(&bed, PROTOCOL_CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}", &err));
+	assert_null(serve_bed_read(&bed, PROTOCOL_CHAT,
+				   "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}", &err));
 	assert_non_null(strstr(err.message, "--chat-template"));
 	r = serve_bed_good(&bed, PROTOCOL_COMPLETION, "{\"prompt\":\"hi\"}");
 	request_destroy(&r);
@@ -139,6 +203,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_prompt__the_models_own_template),
 		scratch_test(test_prompt__an_open_thought),
+		scratch_test(test_prompt__the_models_defaults),
 		scratch_test(test_prompt__what_cannot_be_opened),
 		cmocka_unit_test(test_prompt__without_a_template_only_chat_is_refused),
 		cmocka_unit_test(test_prompt__forms_of_calls),

@@ -65,6 +65,11 @@ struct serving {
 	uint64_t looked_ns;	 /* when the supervisor last looked at both */
 	unsigned front_failures; /* of the front end, each soon after its start */
 	struct serve_record record;
+	struct {
+		unsigned number;
+		uint64_t t_ns; /* 0: there was none */
+		char gpu[64];
+	} xid;		  /* the last Xid event */
 	json_t *summary;  /* of the requests, from the front end at its end; NULL: none */
 	uint64_t live_ns; /* time of the last live line; 0: none is shown */
 };
@@ -76,6 +81,10 @@ enum status serve_supervise(struct serving *s, struct error *err);
 void serve_show_live(struct serving *s, const json_t *line);
 /* Removes the live line before other output. */
 void serve_clear_live(struct serving *s);
+/* Logs the Xid events that the sampler has read since the last call. */
+void serve_note_xids(struct serving *s);
+/* Appends the last Xid event of the last minute to the text that says how the engine ended. */
+void serve_add_xid(const struct serving *s, char *how, size_t size);
 /* Prints model, device, memory and addresses, once the engine is ready. */
 void serve_show_ready(const struct serving *s);
 #endif

@@ -220,6 +220,7 @@ static enum status on_engine_end(struct serving *s, struct error *err)
 	was_ready = s->engine_ready;
 	child = s->engine;
 	how_ended(&child, how, sizeof(how));
+	serve_add_xid(s, how, sizeof(how));
 	text_copy(m.cause, sizeof(m.cause), how);
 	supervisor_send(s->control, &m, NULL);
 	serve_clear_live(s);
@@ -381,6 +382,7 @@ static enum status read_children(struct serving *s, struct error *err)
 
 	poll(in, 4, WAIT_MS);
 	job_receive(s->record.job);
+	serve_note_xids(s);
 	if (s->front.running)
 		lines_read(&s->front.in, s->front.process.channel, take_front_line, s);
 	if (s->engine.running)

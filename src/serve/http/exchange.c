@@ -224,6 +224,19 @@ static void note_ignored(struct exchange *x)
 	log_once(x->fe, sentence);
 }
 
+/* The model's default of max_tokens does not reach beyond the context. */
+static void fit_length(const struct exchange *x, struct request *r)
+{
+	const int64_t context = link_ready(x->fe->link)->context;
+
+	for (size_t i = 0; context && r->own_length && i < r->prompt_count; i++) {
+		const int64_t room = context - (int64_t)r->prompts[i].count;
+
+		if (room > 0 && room < r->engine.max_tokens)
+			r->engine.max_tokens = room > r->engine.min_tokens ? room : r->engine.min_tokens;
+	}
+}
+
 static bool check_context(const struct exchange *x, const struct request *r, struct api_error *e)
 {
 	int64_t context = link_ready(x->fe->link)->context;
@@ -250,6 +263,7 @@ static bool begin_answer(struct exchange *x, struct api_error *e)
 	struct request *r = x->job.request;
 	struct error err = {0};
 
+	fit_length(x, r);
 	if (!check_context(x, r, e))
 		return false;
 	if (link_running(x->fe->link) + r->prompt_count * r->n > x->fe->o.limits.queue)

@@ -203,11 +203,11 @@ bool request_chat(struct request_reading *in, json_t *body)
 	r->think = prompter_thinks(in->rules->prompter);
 	if (!request_grammar(in, body, tools))
 		return false;
-	if (r->engine.max_tokens < 0)
-		r->engine.max_tokens = 0; /* as many as the context allows */
-	else if (!r->engine.max_tokens)
+	if (!r->engine.max_tokens)
 		return api_wrong(in->err, request_length_field(body), "%s must be at least 1",
 				 request_length_field(body));
+	if (r->engine.max_tokens < 0 && !request_default_length(in, 0)) /* 0: as many as the context allows */
+		return false;
 	shown = json_is_string(choice) && !strcmp(json_string_value(choice), "none") ? NULL : tools;
 	return request_prompt(in, body, shown, generate);
 }

@@ -98,18 +98,6 @@ static bool keep_texts(struct request_reading *in, const json_t *body)
 	return true;
 }
 
-/* Also checks min_tokens, which request_common compares only with a max_tokens that is given. */
-static bool default_length(struct request_reading *in)
-{
-	struct engine_request *e = &in->r->engine;
-
-	e->max_tokens = COMPLETION_TOKENS;
-	return e->min_tokens <= COMPLETION_TOKENS ||
-	       api_wrong(in->err, "min_tokens",
-			 "min_tokens is %lld, more than %d, the default of max_tokens; give max_tokens too",
-			 (long long)e->min_tokens, COMPLETION_TOKENS);
-}
-
 bool request_completion(struct request_reading *in, const json_t *body)
 {
 	struct request *r = in->r;
@@ -129,7 +117,7 @@ bool request_completion(struct request_reading *in, const json_t *body)
 		return api_wrong(in->err, "max_tokens", "max_tokens is 0, which needs echo");
 	if (!r->engine.max_tokens)
 		r->engine.max_tokens = -1; /* only score the prompt */
-	else if (r->engine.max_tokens < 0 && !default_length(in))
+	else if (r->engine.max_tokens < 0 && !request_default_length(in, COMPLETION_TOKENS))
 		return false;
 	return request_grammar(in, body, NULL) && read_prompts(in, body) &&
 	       (!r->echo || keep_texts(in, body));

@@ -52,6 +52,7 @@ struct request {
 	size_t prompt_count;
 	struct text *prompt_text; /* [prompt_count] if echo; else NULL */
 	size_t n;		  /* choices per prompt */
+	bool own_length; /* engine.max_tokens is the model's default, so the context may shorten it */
 
 	bool stream, include_usage, usage_always;
 	bool echo, control; /* control: the text shows control tokens */

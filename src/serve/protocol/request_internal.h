@@ -14,6 +14,9 @@ struct request_reading {
 
 /* The common fields: model, stream, n, sampling, lengths, stops, bias, logprobs of completions. */
 bool request_common(struct request_reading *in, const json_t *body);
+/* An absent max_tokens is the model's max_new_tokens, or `usual` if it has none. min_tokens must not be more.
+ */
+bool request_default_length(struct request_reading *in, int64_t usual);
 /* The field that limits the length of the answer. */
 const char *request_length_field(const json_t *body);
 /* response_format, tools and tool_choice, after the tools are known. */

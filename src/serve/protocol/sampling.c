@@ -41,16 +41,17 @@ static double or_default(double value, double other)
 	return isfinite(value) ? value : other;
 }
 
-/* What an absent field means: the model's own default, then OpenAI's. */
+/* What an absent field means: the model's own default, then OpenAI's. A model that does not sample has
+ * temperature 0, and its limits of sampling are not used. */
 static struct values defaults(const struct prompter *p)
 {
 	const struct generation_config *d = prompter_defaults(p);
 
-	return (struct values){.temperature = or_default(d->temperature, 1),
-			       .top_p = or_default(d->top_p, 1),
-			       .min_p = or_default(d->min_p, 0),
+	return (struct values){.temperature = d->greedy ? 0 : or_default(d->temperature, 1),
+			       .top_p = d->greedy ? 1 : or_default(d->top_p, 1),
+			       .min_p = d->greedy ? 0 : or_default(d->min_p, 0),
 			       .repetition = or_default(d->repetition_penalty, 1),
-			       .top_k = d->top_k,
+			       .top_k = d->greedy ? -1 : d->top_k,
 			       .seed = -1,
 			       .n = 1,
 			       .best_of = -1,
@@ -243,6 +244,19 @@ static void take(struct request *r, const struct values *v)
 	r->engine.max_tokens = most;
 	r->engine.min_tokens = v->min_tokens;
 	r->engine.priority = (int32_t)v->priority;
+}
+
+bool request_default_length(struct request_reading *in, int64_t usual)
+{
+	const int64_t own = prompter_defaults(in->rules->prompter)->max_new_tokens;
+	struct engine_request *e = &in->r->engine;
+
+	in->r->own_length = own > 0;
+	e->max_tokens = own > INT32_MAX ? INT32_MAX : own > 0 ? own : usual;
+	return !e->max_tokens || e->min_tokens <= e->max_tokens ||
+	       api_wrong(in->err, "min_tokens",
+			 "min_tokens is %lld, more than %lld, the default of max_tokens; give max_tokens too",
+			 (long long)e->min_tokens, (long long)e->max_tokens);
 }
 
 const char *request_length_field(const json_t *body)
