@@ -35,7 +35,7 @@ ok "which is told" says 'on the CPU (--device gpu would fail)' err
 # Each engine process loses the GPU in its 30th step of one row. Other programs have 3000 MiB of its memory.
 export FAKE_CUDA=cuLaunchCooperativeKernel=719@30,context=3000 FAKE_CUDA_IN=__engine
 tries() { for _ in $(seq 600); do "$@" && return 0; sleep 0.1; done; return 1; }
-export FAKE_NVML_XID=79@0
+export FAKE_NVML_XID=48,79@0
 "$assay" serve tiny --device gpu --port 0 --context 256 --max-sequences 1 --memory 128MB > serve.out 2> serve.err < /dev/null &
 server=$!
 tries grep -q '^API' serve.out
@@ -46,7 +46,8 @@ complete() { curl -sN "$url/v1/completions" -d "{\"prompt\":\"Hello\",\"ignore_e
 refused() { for _ in $(seq 1000); do curl -s "$url/ready" > out; says '719' out && return 0; done; return 1; }
 ok "the server is ready" tries ready
 ok "it says that others use the GPU" says '^another program has memory on this GPU' serve.out
-ok "an Xid of the driver is logged" tries grep -q "warning: the driver reported Xid 79 on GPU " serve.err
+for xid in 48 79; do ok "Xid $xid of the driver is logged" tries grep -q "warning: the driver reported Xid $xid on GPU " serve.err; done
+ok "each once" [ "$(grep -c "reported Xid" serve.err)" = 2 ]
 ok "an answer" eval 'complete "\"max_tokens\":5" && says "\"completion_tokens\":5" out'
 ok "a stream in which the GPU is lost has tokens" eval 'complete "\"max_tokens\":100,\"stream\":true" && says "\"text\":\"" out'
 ok "and ends with the error" says '^data: {"error":{.*"code":"engine_lost"' out

@@ -18,7 +18,7 @@
  *   FAKE_NVML_HANG_ON=3         HANG is for device 3 alone
  *   FAKE_NVML_BUSY=KEY=5,...    that call takes 5 ms of CPU time
  *   FAKE_NVML_CRASH=KEY         that call kills the process
- *   FAKE_NVML_XID=94@0.3        an Xid event on device 0, 0.3 s after nvmlInit
+ *   FAKE_NVML_XID=94@0.3        an Xid event on device 0, 0.3 s after nvmlInit; 48,94@0.3: one after the other
  *   FAKE_NVML_DOWN=1:12-17      device 1's NVLinks 12 to 17 are not up
  *   FAKE_NVML_ERRORS=2:7        device 2's NVLink 7 replays once for each MiB that the device sends
  *   FAKE_NVML_LINKWISE=1        throughput counters know no sum over all links

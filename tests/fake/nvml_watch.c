@@ -9,7 +9,7 @@ struct nvmlGpmSample_st {
 	bool instance; /* of an instance under MIG */
 };
 struct nvmlEventSet_st {
-	bool delivered;
+	unsigned delivered; /* events */
 };
 
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
@@ -33,16 +33,26 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t d, unsigned long long types, 
 	return (nvmlReturn_t)(ret ? strtol(ret, NULL, 10) : 0);
 }
 
+/* The number at place `i` of a list such as "48,94@0.5"; NULL: there are fewer. */
+static const char *xid_at(const char *list, unsigned i)
+{
+	for (; i && list; i--) {
+		list = strchr(list, ',');
+		list = list ? list + 1 : NULL;
+	}
+	return list;
+}
+
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms)
 {
-	const char *xid = getenv("FAKE_NVML_XID");
+	const char *xid = xid_at(getenv("FAKE_NVML_XID"), set->delivered);
 	const char *at = xid ? strchr(xid, '@') : NULL;
 	double end = fake_now() + timeout_ms * 1e-3;
 
 	fake_stage("event_set_wait");
 	do {
-		if (xid && !set->delivered && fake_now() - fake_began >= (at ? strtod(at + 1, NULL) : 0)) {
-			set->delivered = true;
+		if (xid && fake_now() - fake_began >= (at ? strtod(at + 1, NULL) : 0)) {
+			set->delivered++;
 			*data = (nvmlEventData_t){.device = &fake_devices[0],
 						  .eventType = nvmlEventTypeXidCriticalError,
 						  .eventData = strtoull(xid, NULL, 10)};

@@ -271,7 +271,7 @@ static void test_mixed__a_backlog_of_prompts_allows_longer_steps(void **state)
 static void test_mixed__a_backlog_is_two_steps_unless_set(void **state)
 {
 	const int32_t decoding[] = {0, 0, 2, 2, 3}, rows[] = {64, 65, 64, 65, 65},
-		      expected[] = {128, 130, 48, 130, 65};
+		      expected[] = {96, 130, 48, 130, 65};
 
 	(void)state;
 	for (int i = 0; i < 5; i++) {
@@ -282,7 +282,8 @@ static void test_mixed__a_backlog_is_two_steps_unless_set(void **state)
 		o.mixed_few = 2;
 		o.mixed_prompt_rows = 80;
 		o.rows_most = 512;
-		o.budget_ns = o.budget_idle_ns = 1e12;
+		o.budget_idle_ns = 1 * MS + 100 * 10000;
+		o.budget_ns = o.budget_backlog_ns = 1e12;
 		s = bed_open(&o);
 		for (int32_t j = 0; j < decoding[i]; j++) {
 			struct engine_request q = bed_request(1 + j, 20, 3000);

@@ -190,7 +190,8 @@ static void test_order__nobody_loses_pages_in_vain(void **state)
 {
 	struct schedule_options o = bed_options;
 	struct schedule *s;
-	struct engine_request first = bed_request(1, 100, 20), low = bed_request(2, 20, 20), high = bed_request(3, 130, 4);
+	struct engine_request first = bed_request(1, 100, 20), low = bed_request(2, 20, 20),
+			      high = bed_request(3, 130, 4);
 
 	(void)state;
 	o.pages.pages = 12;
@@ -233,7 +234,8 @@ static void test_order__waiting_raises_the_priority(void **state)
 	schedule_free(&s);
 }
 
-/* Long prompts of higher priority take all the time of each step. A request whose prefill has begun rises too. */
+/* Long prompts of higher priority take all the time of each step. A request whose prefill has begun rises
+ * too. */
 static void test_order__a_prefill_is_not_starved(void **state)
 {
 	struct schedule_options o = bed_options;
@@ -265,8 +267,8 @@ static void test_order__a_prefill_is_not_starved(void **state)
 	schedule_free(&s);
 }
 
-/* New clients without end, all of the first priority, have got fewer tokens than the one that waits. After age_ns
- * only its arrival counts. */
+/* New clients without end, all of the first priority, have got fewer tokens than the one that waits. After
+ * age_ns only its arrival counts. */
 static void test_order__new_clients_cannot_keep_an_old_one_waiting(void **state)
 {
 	struct schedule_options o = one_place();

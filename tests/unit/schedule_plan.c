@@ -107,7 +107,7 @@ static void test_plan__prefill_is_cut_by_time(void **state)
 	bed_submit(s, &b, 0);
 	plan = schedule_plan(s, 0, 1);
 	assert_int_equal(plan->decodes, 1);
-	assert_int_equal(plan->entries[0].id, 1); /* decode rows come first */
+	assert_int_equal(plan->entries[0].id, 1);	 /* decode rows come first */
 	assert_int_equal(bed_entry(plan, 3)->rows, 384); /* 399, to the end of a page */
 	assert_int_equal(bed_entry(plan, 3)->logits, 0);
 	assert_true(plan->predicted_ns <= bed_options.budget_ns);
@@ -157,12 +157,14 @@ static void test_plan__a_cut_leaves_no_tiny_piece(void **state)
 	schedule_free(&s);
 }
 
-/* A budget that decode rows use up: prefill advances by rows_least all the same, and one request at a time. */
+/* A budget that decode rows use up: prefill advances by rows_least all the same, and one request at a time.
+ */
 static void test_plan__prefill_advances_without_time(void **state)
 {
 	struct schedule_options o = bed_options;
 	struct schedule *s;
-	struct engine_request a = bed_request(1, 20, 50), b = bed_request(2, 100, 1), c = bed_request(3, 100, 1);
+	struct engine_request a = bed_request(1, 20, 50), b = bed_request(2, 100, 1),
+			      c = bed_request(3, 100, 1);
 	const struct schedule_plan *plan;
 
 	(void)state;

@@ -4,13 +4,31 @@
 
 static void test_options__out_of_range_are_refused_by_name(void **state)
 {
-	struct schedule_options bad[22];
+	struct schedule_options bad[23];
 	static const char *const says[] = {
-		"KV cache", "places is 0",  "requests_most is 7", "plans_most is 65", "rows_most is 23",
-		"logits_most is 23", "context is 1", "rows_least is 15", "bypass_most", "pages_ahead", "age_ns",
-		"step_ns", "row_ns is -1", "depth_ns", "logits_ns is nan", "budget_ns is inf",
-		"mixed_rows is -1", "backlog_rows is -1", "backlog_every is -1",
-		"mixed_prompt_rows is -1", "rows_together is -1", "mixed_few is -1",
+		"KV cache",
+		"places is 0",
+		"requests_most is 7",
+		"plans_most is 65",
+		"rows_most is 23",
+		"logits_most is 23",
+		"context is 1",
+		"rows_least is 15",
+		"bypass_most",
+		"pages_ahead",
+		"age_ns",
+		"step_ns",
+		"row_ns is -1",
+		"depth_ns",
+		"logits_ns is nan",
+		"budget_ns is inf",
+		"mixed_rows is -1",
+		"backlog_rows is -1",
+		"backlog_every is -1",
+		"mixed_prompt_rows is -1",
+		"rows_together is -1",
+		"mixed_few is -1",
+		"mixed_prompt_rows is 10000",
 	};
 
 	(void)state;
@@ -38,6 +56,7 @@ static void test_options__out_of_range_are_refused_by_name(void **state)
 	bad[19].mixed_prompt_rows = -1;
 	bad[20].rows_together = -1;
 	bad[21].mixed_few = -1;
+	bad[22].mixed_prompt_rows = 10000;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct schedule *s = NULL;
 		struct error err = {0};
@@ -69,11 +88,13 @@ static void test_submit__impossible_requests_are_refused_with_the_reason(void **
 	(void)state;
 	refused(s, &q, STATUS_BAD_INPUT, "the prompt is empty");
 	q = bed_request(1, 4097, 1);
-	refused(s, &q, STATUS_BAD_INPUT, "the prompt has 4097 tokens, but the model's context has room for 4096");
+	refused(s, &q, STATUS_BAD_INPUT,
+		"the prompt has 4097 tokens, but the model's context has room for 4096");
 	q = bed_request(1, 4096, 0);
 	refused(s, &q, STATUS_BAD_INPUT, "shorten the prompt");
 	q = bed_request(1, 4000, 97);
-	refused(s, &q, STATUS_BAD_INPUT, "the prompt has 4000 tokens and max_tokens is 97, but the model's context");
+	refused(s, &q, STATUS_BAD_INPUT,
+		"the prompt has 4000 tokens and max_tokens is 97, but the model's context");
 	q = bed_request(1, 10, INT64_MAX);
 	refused(s, &q, STATUS_BAD_INPUT, "lower max_tokens");
 	q = bed_request(1, 10, -2);
@@ -177,8 +198,8 @@ static void test_end__a_cancelled_request_leaves_the_queue(void **state)
 	schedule_free(&s);
 }
 
-/* A plan in flight still contains the request: its result is dropped, and nobody gets its place or the pages that
- * the step may write. */
+/* A plan in flight still contains the request: its result is dropped, and nobody gets its place or the pages
+ * that the step may write. */
 static void test_end__results_after_the_end_are_dropped(void **state)
 {
 	struct schedule_options o = bed_options;
@@ -330,7 +351,8 @@ static void test_end__impossible_results_fail_the_request(void **state)
 		bed_done(s, results, 0);
 		assert_int_equal(results[0].taken, 0);
 		assert_int_equal(bed_end(s, id, &end), ENGINE_END_FAILED);
-		assert_non_null(strstr(end.text, id == 4 ? "every token is excluded" : "wrong number of tokens"));
+		assert_non_null(
+			strstr(end.text, id == 4 ? "every token is excluded" : "wrong number of tokens"));
 	}
 	schedule_free(&s);
 }

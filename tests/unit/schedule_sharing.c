@@ -58,7 +58,8 @@ static void test_cache__a_page_that_gives_way_drains(void **state)
 	schedule_free(&s);
 }
 
-/* A conversation goes on: prompt and text of the first turn are in the cache. The text's tokens are 1000 each. */
+/* A conversation goes on: prompt and text of the first turn are in the cache. The text's tokens are 1000
+ * each. */
 static void test_cache__the_next_turn_finds_the_text(void **state)
 {
 	struct schedule *s = bed_open(&bed_options);
@@ -191,7 +192,8 @@ static void test_cache__nobody_waits_for_a_lower_priority(void **state)
 	schedule_free(&s);
 }
 
-/* Two equal texts at the same time: the second uses the first one's pages, and says which elements changed. */
+/* Two equal texts at the same time: the second uses the first one's pages, and says which elements changed.
+ */
 static void test_cache__equal_texts_share_pages_while_they_run(void **state)
 {
 	struct schedule *s = bed_open(&bed_options);
@@ -247,7 +249,8 @@ static void test_admission__leaves_a_page_to_grow(void **state)
 {
 	struct schedule_options o = small(5);
 	struct schedule *s = bed_open(&o);
-	struct engine_request a = bed_request(1, 40, 2), b = bed_request(2, 20, 20), c = bed_request(3, 20, 4);
+	struct engine_request a = bed_request(1, 40, 2), b = bed_request(2, 20, 20),
+			      c = bed_request(3, 20, 4);
 
 	(void)state;
 	bed_submit(s, &a, 0);
@@ -323,7 +326,8 @@ static void test_preemption__the_later_request_makes_room(void **state)
 	schedule_free(&s);
 }
 
-/* The row of a preempted request is in flight: its token counts, and the request resumes only after that step. */
+/* The row of a preempted request is in flight: its token counts, and the request resumes only after that
+ * step. */
 static void test_preemption__a_token_in_flight_counts(void **state)
 {
 	struct schedule_options o = small(5);
@@ -381,8 +385,8 @@ static void test_preemption__the_last_request_waits(void **state)
 	schedule_free(&s);
 }
 
-/* A cancelled request's pages become free when its step is done. One request waits for them; the next one, which
- * cannot count on them, preempts. */
+/* A cancelled request's pages become free when its step is done. One request waits for them; the next one,
+ * which cannot count on them, preempts. */
 static void test_preemption__pages_that_drain_are_awaited(void **state)
 {
 	struct schedule_options o = small(6);
@@ -390,7 +394,8 @@ static void test_preemption__pages_that_drain_are_awaited(void **state)
 	(void)state;
 	for (int lacking = 1; lacking <= 2; lacking++) {
 		struct schedule *s = bed_open(&o);
-		struct engine_request q[] = {bed_request(1, 31, 17), bed_request(2, lacking == 1 ? 17 : 31, 17),
+		struct engine_request q[] = {bed_request(1, 31, 17),
+					     bed_request(2, lacking == 1 ? 17 : 31, 17),
 					     bed_request(3, 5, 11), bed_request(4, 5, 11)};
 
 		for (int i = 0; i < 4; i++)
@@ -412,7 +417,8 @@ static void test_preemption__a_resumed_request_leaves_pages_to_grow(void **state
 {
 	struct schedule_options o = small(13);
 	struct schedule *s;
-	struct engine_request a = bed_request(1, 60, 60), x = bed_request(2, 60, 20), b = bed_request(3, 60, 20);
+	struct engine_request a = bed_request(1, 60, 60), x = bed_request(2, 60, 20),
+			      b = bed_request(3, 60, 20);
 
 	(void)state;
 	o.pages_ahead = 100;
@@ -440,7 +446,8 @@ static void test_preemption__the_preempted_request_resumes_first(void **state)
 {
 	struct schedule_options o = small(9);
 	struct schedule *s;
-	struct engine_request a = bed_request(1, 60, 60), b = bed_request(2, 60, 30), c = bed_request(3, 4, 4);
+	struct engine_request a = bed_request(1, 60, 60), b = bed_request(2, 60, 30),
+			      c = bed_request(3, 4, 4);
 	bool late = false;
 
 	(void)state;

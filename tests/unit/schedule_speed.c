@@ -20,9 +20,13 @@ static int compare(const void *a, const void *b)
 static void submit(struct schedule *s, uint64_t id, uint64_t now)
 {
 	int32_t prompt[PROMPT];
-	struct engine_request q = {
-		.id = id, .client = id % 100, .prompt = prompt, .prompt_count = PROMPT, .max_tokens = TEXT - id % 500,
-		.prompt_logprobs = -1, .deadline_ns = now + 3600000000000};
+	struct engine_request q = {.id = id,
+				   .client = id % 100,
+				   .prompt = prompt,
+				   .prompt_count = PROMPT,
+				   .max_tokens = TEXT - id % 500,
+				   .prompt_logprobs = -1,
+				   .deadline_ns = now + 3600000000000};
 	uint32_t number;
 	struct error err = {0};
 
@@ -41,16 +45,24 @@ static void print(const char *what, double *us, int32_t count)
 	for (int32_t i = 0; i < count; i++)
 		sum += us[i];
 	qsort(us, count, sizeof *us, compare);
-	printf("# %s: mean %.1f us, median %.1f us, 99 %% %.1f us, most %.1f us\n", what, sum / count, us[count / 2],
-	       us[count * 99 / 100], us[count - 1]);
+	printf("# %s: mean %.1f us, median %.1f us, 99 %% %.1f us, most %.1f us\n", what, sum / count,
+	       us[count / 2], us[count * 99 / 100], us[count - 1]);
 }
 
 static void measure(int32_t places, int64_t pages)
 {
-	const struct schedule_options o = {
-		.pages = {pages, 32, 1}, .places = places, .requests_most = WAITING + places, .plans_most = 2,
-		.rows_most = 8192, .logits_most = 8192, .context = 32768, .cost = {2000000, 22000, 0.5, 1000},
-		.budget_ns = 30000000, .budget_idle_ns = 180000000, .bypass_most = 16, .age_ns = 10000000000};
+	const struct schedule_options o = {.pages = {pages, 32, 1},
+					   .places = places,
+					   .requests_most = WAITING + places,
+					   .plans_most = 2,
+					   .rows_most = 8192,
+					   .logits_most = 8192,
+					   .context = 32768,
+					   .cost = {2000000, 22000, 0.5, 1000},
+					   .budget_ns = 30000000,
+					   .budget_idle_ns = 180000000,
+					   .bypass_most = 16,
+					   .age_ns = 10000000000};
 	static struct schedule_result results[SCHEDULE_PLACES_MOST];
 	static double plan_us[STEPS], done_us[STEPS];
 	const int32_t token = 5;
@@ -74,7 +86,8 @@ static void measure(int32_t places, int64_t pages)
 		plan = schedule_plan(s, now, 1);
 		t1 = clock_now_s();
 		for (int32_t i = 0; i < plan->count; i++)
-			results[i] = (struct schedule_result){&token, plan->entries[i].most, SCHEDULE_CONTINUES, true, 0, 0};
+			results[i] = (struct schedule_result){
+				&token, plan->entries[i].most, SCHEDULE_CONTINUES, true, 0, 0};
 		now += plan->predicted_ns;
 		t2 = clock_now_s();
 		if (step >= 0)
@@ -87,8 +100,10 @@ static void measure(int32_t places, int64_t pages)
 		while (schedule_event(s, &event))
 			;
 	}
-	printf("# %" PRId32 " places, %" PRId64 " pages, %d waiting, %.0f entries a plan, %" PRIu64 " preemptions, %" PRIu64 " evictions\n", places, pages,
-	       WAITING, (double)entries / STEPS, schedule_facts(s).preemptions, schedule_facts(s).pages.evicted);
+	printf("# %" PRId32 " places, %" PRId64 " pages, %d waiting, %.0f entries a plan, %" PRIu64
+	       " preemptions, %" PRIu64 " evictions\n",
+	       places, pages, WAITING, (double)entries / STEPS, schedule_facts(s).preemptions,
+	       schedule_facts(s).pages.evicted);
 	print("schedule_plan", plan_us, STEPS);
 	print("schedule_done", done_us, STEPS);
 	schedule_free(&s);

@@ -54,11 +54,11 @@ struct world {
 	struct ask *asks; /* [requests_most] by number */
 	int64_t submitted, live;
 	struct seat *seats;
-	struct flight *flights; /* [plans_most] by step */
-	uint64_t *content;	/* [pages, page_tokens] */
+	struct flight *flights;		 /* [plans_most] by step */
+	uint64_t *content;		 /* [pages, page_tokens] */
 	uint64_t *write_step, *write_id; /* [pages] */
 	struct transcript transcripts[TRANSCRIPTS];
-	uint64_t idle; /* plans without entries in a row */
+	uint64_t idle;	     /* plans without entries in a row */
 	bool planted, quiet; /* quiet: nobody comes until everybody has gone */
 };
 
@@ -308,7 +308,8 @@ static enum status take_events(struct world *w, struct error *err)
 		EXPECT(a->live && a->id == e.id, "each request ends exactly once");
 		if (e.kind == SCHEDULE_EVENT_BEGUN) {
 			EXPECT(!a->begun, "each request begins once");
-			EXPECT(e.cached_tokens >= 0 && e.cached_tokens < a->prompt, "cached tokens are of the prompt");
+			EXPECT(e.cached_tokens >= 0 && e.cached_tokens < a->prompt,
+			       "cached tokens are of the prompt");
 			a->begun = true;
 			continue;
 		}
@@ -344,7 +345,8 @@ static double rows_ns(const struct world *w, const struct schedule_entry *e, int
 	return ns;
 }
 
-/* Whether a plan before this one may choose several tokens for the request: how many, the host does not know yet. */
+/* Whether a plan before this one may choose several tokens for the request: how many, the host does not know
+ * yet. */
 static bool is_open(const struct world *w, const struct schedule_plan *plan, const struct request *r)
 {
 	for (uint64_t step = w->s->done + 1; step < plan->step; step++) {
@@ -362,8 +364,9 @@ static bool leaves_out(const struct world *w, const struct schedule_plan *plan)
 {
 	for (int32_t i = 0; i < w->s->running; i++) {
 		const struct request *r = w->s->requests + w->s->order[i];
-		const bool can = !r->score_only && r->planned >= r->prompt && r->planned == r->planned_known - 1 &&
-				 r->planned_known < r->limit && r->planned < r->page_count * w->o->schedule.pages.page_tokens;
+		const bool can = !r->score_only && r->planned >= r->prompt &&
+				 r->planned == r->planned_known - 1 && r->planned_known < r->limit &&
+				 r->planned < r->page_count * w->o->schedule.pages.page_tokens;
 
 		if (can && r->step != plan->step && !is_open(w, plan, r))
 			return true;
@@ -385,7 +388,8 @@ static enum status check_plan(struct world *w, const struct schedule_plan *plan,
 		double own = rows_ns(w, e, e->rows) + e->logits * o->cost.logits_ns;
 
 		EXPECT(e->rows >= 1, "an entry has rows");
-		EXPECT(e->most <= 1 || (plan->count == 1 && !w->s->waiting), "several tokens at once if it is alone");
+		EXPECT(e->most <= 1 || (plan->count == 1 && !w->s->waiting),
+		       "several tokens at once if it is alone");
 		EXPECT(!e->decodes || (!prefills && e->rows == 1), "decode rows come first");
 		EXPECT(e->logits >= e->samples && e->logits_first + e->logits <= e->rows, "logits are rows");
 		EXPECT(e->samples || e->first + e->rows == e->known || w->asks[e->number].scores ||
@@ -405,14 +409,16 @@ static enum status check_plan(struct world *w, const struct schedule_plan *plan,
 	EXPECT(rows == plan->rows && logits == plan->logits && decodes == plan->decodes, "a plan's sums");
 	EXPECT(outputs == plan->outputs, "a plan's outputs");
 	EXPECT(rows <= o->rows_most && outputs <= o->logits_most, "a plan's limits");
-	EXPECT(ns < plan->predicted_ns * 1.0001 + 1 && ns > plan->predicted_ns * 0.9999 - 1, "predicted time");
+	EXPECT(ns < plan->predicted_ns * 1.0001 + 1 && ns > plan->predicted_ns * 0.9999 - 1,
+	       "predicted time");
 	EXPECT(!leaves_out(w, plan), "no decode row waits");
 	if (prefills && decodes) {
 		const struct schedule_entry *e = plan->entries + decodes;
 
 		allowed = decode_ns + rows_ns(w, e, e->rows < o->rows_least ? e->rows : o->rows_least) +
 			  e->logits * o->cost.logits_ns;
-		EXPECT(ns <= (allowed > o->budget_ns ? allowed : o->budget_ns) + 1, "a step keeps its budget");
+		EXPECT(ns <= (allowed > o->budget_ns ? allowed : o->budget_ns) + 1,
+		       "a step keeps its budget");
 	}
 	return STATUS_OK;
 }
@@ -429,7 +435,8 @@ static enum status update_seat(struct world *w, const struct schedule_entry *e, 
 	memcpy(seat->table + e->pages_from, e->pages + e->pages_from,
 	       (e->page_count - e->pages_from) * sizeof *seat->table);
 	seat->count = e->page_count;
-	EXPECT(!memcmp(seat->table, e->pages, e->page_count * sizeof *seat->table), "the device knows all pages");
+	EXPECT(!memcmp(seat->table, e->pages, e->page_count * sizeof *seat->table),
+	       "the device knows all pages");
 	return STATUS_OK;
 }
 
@@ -441,7 +448,8 @@ static enum status check_target(struct world *w, const struct schedule_entry *e,
 
 	EXPECT(position < e->page_count * w->o->schedule.pages.page_tokens, "rows have pages");
 	EXPECT(page, "page 0 is not given out");
-	EXPECT(pages_references(w->s->pool, page) == 1, "nobody writes into a page that another request holds");
+	EXPECT(pages_references(w->s->pool, page) == 1,
+	       "nobody writes into a page that another request holds");
 	EXPECT(w->write_id[page] == e->id || w->write_step[page] <= w->s->done,
 	       "a page is not given out while a step in flight may write to it");
 	return STATUS_OK;
@@ -470,7 +478,8 @@ static enum status run_rows(struct world *w, const struct schedule_entry *e, str
 	for (int32_t i = e->first; i < e->first + e->rows; i++) {
 		int32_t token = i < e->known ? e->tokens[i] : seat->last_token;
 
-		EXPECT(i < e->known || seat->last_position == i, "a token comes from the host or the last step");
+		EXPECT(i < e->known || seat->last_position == i,
+		       "a token comes from the host or the last step");
 		EXPECT(token == truth_at(a, i), "a row has the right token");
 		if (check_target(w, e, i, err))
 			return STATUS_MISMATCH;
@@ -486,7 +495,8 @@ static enum status run_entry(struct world *w, const struct schedule_entry *e, st
 {
 	struct ask *a = w->asks + e->number;
 	struct seat *seat = w->seats + e->place;
-	int32_t stop = e->most > 1 && chance(w, 3) ? (int32_t)draw(w, e->most) : e->most, next = e->first + e->rows;
+	int32_t stop = e->most > 1 && chance(w, 3) ? (int32_t)draw(w, e->most) : e->most,
+		next = e->first + e->rows;
 
 	*result = (struct schedule_result){.tokens = tokens, .finite = next <= a->nan_at};
 	EXPECT(a->live && a->id == e->id, "only live requests are planned");
@@ -523,8 +533,8 @@ static enum status run_plan(struct world *w, const struct schedule_plan *plan, s
 	enum status st = check_plan(w, plan, err);
 
 	for (int32_t i = 0; !st && i < plan->count; i++)
-		st = run_entry(w, plan->entries + i, f->results + i, f->tokens + (size_t)i * SCHEDULE_AT_ONCE_MOST,
-			       err);
+		st = run_entry(w, plan->entries + i, f->results + i,
+			       f->tokens + (size_t)i * SCHEDULE_AT_ONCE_MOST, err);
 	return st;
 }
 
@@ -542,7 +552,8 @@ static enum status deliver(struct world *w, const struct schedule_entry *e, cons
 	EXPECT(!r->taken || e->first + e->rows == a->prompt + a->delivered, "tokens come in order");
 	a->delivered += r->taken;
 	for (int32_t i = 0; i < e->logits - e->samples; i++)
-		EXPECT(a->scores && e->first + e->logits_first + i == a->scored++, "each position is scored once");
+		EXPECT(a->scores && e->first + e->logits_first + i == a->scored++,
+		       "each position is scored once");
 	return STATUS_OK;
 }
 
@@ -580,7 +591,8 @@ static void plant(struct world *w)
 		s->pool->pages[table_of(s, first)[0]].references++;
 		break;
 	case WORLD_TWO_WRITERS:
-		if (s->running < 2 || first->registered == first->page_count || last->registered == last->page_count)
+		if (s->running < 2 || first->registered == first->page_count ||
+		    last->registered == last->page_count)
 			return;
 		table_of(s, last)[last->page_count - 1] = table_of(s, first)[first->page_count - 1];
 		s->pool->pages[table_of(s, first)[first->page_count - 1]].references++;
@@ -595,7 +607,7 @@ static void plant(struct world *w)
 				w->content[(size_t)page * s->page_tokens + s->page_tokens - 1] = 1;
 		break;
 	case WORLD_FORGOTTEN:
-		for (int32_t class = 0; class < CLASSES; class++) {
+		for (int32_t class = 0; class < CLASSES; class ++) {
 			number = queue_first(s, class);
 			if (number == NONE)
 				continue;
@@ -629,10 +641,11 @@ static enum status check_cheap(struct world *w, struct error *err)
 
 	EXPECT(f.pages.free + f.pages.used + f.pages.cached + f.pages.draining == f.pages.pages,
 	       "free, used, cached and draining pages are all pages");
-	EXPECT(f.submitted - f.ended == (uint64_t)f.running + (uint64_t)f.waiting, "live requests are counted");
+	EXPECT(f.submitted - f.ended == (uint64_t)f.running + (uint64_t)f.waiting,
+	       "live requests are counted");
 	EXPECT(f.running <= w->o->schedule.places, "running requests have places");
-	EXPECT(f.recomputed_tokens <=
-		       w->o->recompute_most * (double)(f.tokens + f.prompt_tokens) + w->o->prompt_most + w->o->text_most,
+	EXPECT(f.recomputed_tokens <= w->o->recompute_most * (double)(f.tokens + f.prompt_tokens) +
+					      w->o->prompt_most + w->o->text_most,
 	       "recomputation is bounded");
 	if (f.running > w->report->running_most)
 		w->report->running_most = f.running;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers of each API from made-up events: valid JSON whatever the text, the same contents whole and streamed, one end. */
+/* Answers of each API from made-up events: valid JSON whatever the text, the same contents whole and
+ * streamed, one end. */
 #include "serve_bed.h"
 
 static struct serve_bed bed;
@@ -25,8 +26,11 @@ static void send_text(struct choice *c, const char *text)
 
 	assert_int_equal(prompter_text(bed.worker, text, strlen(text), false, &ids, &err), STATUS_OK);
 	for (size_t i = 0; i < ids.count; i++) {
-		const struct engine_event e = {.kind = ENGINE_EVENT_TOKEN, .token = ids.ids[i], .logprob = -0.5f,
-					       .tops = 1, .top = {{ids.ids[i], -0.5f}}};
+		const struct engine_event e = {.kind = ENGINE_EVENT_TOKEN,
+					       .token = ids.ids[i],
+					       .logprob = -0.5f,
+					       .tops = 1,
+					       .top = {{ids.ids[i], -0.5f}}};
 
 		answer_event(c, &e, 1000 + i);
 	}
@@ -35,7 +39,10 @@ static void send_text(struct choice *c, const char *text)
 
 static void end_with(struct choice *c, enum engine_end end)
 {
-	const struct engine_event e = {.kind = ENGINE_EVENT_END, .end = end, .prompt_tokens = 5, .cached_tokens = 3,
+	const struct engine_event e = {.kind = ENGINE_EVENT_END,
+				       .end = end,
+				       .prompt_tokens = 5,
+				       .cached_tokens = 3,
 				       .text = "the \"reason\""};
 
 	answer_event(c, &e, 2000);
@@ -46,7 +53,8 @@ static struct answer *answer_for(enum protocol protocol, const char *body)
 	struct error err = {0};
 	struct answer *a;
 
-	assert_int_equal(answer_create(&a, serve_bed_good(&bed, protocol, body), bed.prompter, 100, &err), STATUS_OK);
+	assert_int_equal(answer_create(&a, serve_bed_good(&bed, protocol, body), bed.prompter, 100, &err),
+			 STATUS_OK);
 	return a;
 }
 
@@ -117,14 +125,18 @@ static void test_answer__chat_whole_and_streamed(void **state)
 	assert_true(a->complete && a->http == 200);
 	root = body_of(a);
 	body = json_array_get(json_object_get(root, "choices"), 0);
-	assert_string_equal(json_string_value(json_object_get(json_object_get(body, "message"), "content")), odd);
-	assert_string_equal(json_string_value(json_object_get(json_object_get(body, "message"), "reasoning_content")),
-			    "Oh \"dear\"");
+	assert_string_equal(json_string_value(json_object_get(json_object_get(body, "message"), "content")),
+			    odd);
+	assert_string_equal(
+		json_string_value(json_object_get(json_object_get(body, "message"), "reasoning_content")),
+		"Oh \"dear\"");
 	assert_true(json_array_size(json_object_get(json_object_get(body, "logprobs"), "content")) > 20);
 	json_decref(root);
 	answer_destroy(&a);
 
-	a = answer_for(PROTOCOL_CHAT, "{" HI ",\"stream\":true,\"logprobs\":true,\"stream_options\":{\"include_usage\":true}}");
+	a = answer_for(PROTOCOL_CHAT,
+		       "{" HI
+		       ",\"stream\":true,\"logprobs\":true,\"stream_options\":{\"include_usage\":true}}");
 	send_text(&a->choices[0], "<think>\nOh \"dear\"\n</think>\n\n");
 	send_text(&a->choices[0], odd);
 	assert_true(a->streaming && !a->complete);
@@ -147,14 +159,21 @@ static void test_answer__chat_whole_and_streamed(void **state)
 
 static void test_answer__completions_of_several_prompts(void **state)
 {
-	struct answer *a = answer_for(PROTOCOL_COMPLETION, "{\"prompt\":[\"One\",\"Two\"],\"n\":2,\"echo\":true,\"stream\":true}");
+	struct answer *a = answer_for(PROTOCOL_COMPLETION,
+				      "{\"prompt\":[\"One\",\"Two\"],\"n\":2,\"echo\":true,\"stream\":true}");
 	struct engine_request r;
 	json_t *events;
 
 	(void)state;
 	assert_int_equal(a->count, 4);
-	answer_engine_request(&a->choices[2], &r);
+	answer_engine_request(&a->choices[2], 0, &r);
 	assert_int_equal(r.prompt_count, a->request->prompts[1].count);
+	assert_int_equal(r.max_tokens, 16);
+	a->request->own_length = true; /* each prompt leaves its own room */
+	answer_engine_request(&a->choices[2], 10, &r);
+	assert_int_equal(r.max_tokens, 10 - (int64_t)a->request->prompts[1].count);
+	answer_engine_request(&a->choices[2], 100, &r);
+	assert_int_equal(r.max_tokens, 16);
 	for (size_t i = 0; i < 4; i++)
 		send_text(&a->choices[3 - i], odd);
 	for (size_t i = 0; i < 4; i++) {
@@ -174,8 +193,9 @@ static void test_answer__each_chunk_tells_the_usage_if_asked(void **state)
 {
 	static const enum protocol protocols[] = {PROTOCOL_CHAT, PROTOCOL_COMPLETION};
 	static const char *const requests[] = {"{" HI, "{\"prompt\":\"hi\""};
-	static const char *const options[] = {",\"stream\":true}", ",\"stream\":true,\"stream_options\":{\"include_usage\":true}}",
-					      ",\"stream\":true,\"stream_options\":{\"include_usage\":true,\"continuous_usage_stats\":true}}"};
+	static const char *const options[] = {
+		",\"stream\":true}", ",\"stream\":true,\"stream_options\":{\"include_usage\":true}}",
+		",\"stream\":true,\"stream_options\":{\"include_usage\":true,\"continuous_usage_stats\":true}}"};
 	char body[256];
 
 	(void)state;
@@ -229,8 +249,10 @@ static void test_answer__messages_and_responses_are_json(void **state)
 		a = answer_for(protocols[i / 2], body);
 		send_text(&a->choices[0], "<think>Hm \"\n</think>");
 		send_text(&a->choices[0], odd);
-		send_text(&a->choices[0], "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"\\n\"}}\n</tool_call>\n<tool_call>\n"
-					  "{\"name\": \"f\", \"arguments\": {}}\n</tool_call>");
+		send_text(
+			&a->choices[0],
+			"<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"\\n\"}}\n</tool_call>\n<tool_call>\n"
+			"{\"name\": \"f\", \"arguments\": {}}\n</tool_call>");
 		end_with(&a->choices[0], ENGINE_END_STOP);
 		assert_true(a->complete && !a->failed);
 		json_decref(i % 2 ? events_of(a) : body_of(a));
@@ -244,7 +266,9 @@ static void test_answer__messages_and_responses_are_json(void **state)
 static const json_t *response_of(const struct answer *a, json_t **root)
 {
 	*root = a->request->stream ? events_of(a) : body_of(a);
-	return a->request->stream ? json_object_get(json_array_get(*root, json_array_size(*root) - 1), "response") : *root;
+	return a->request->stream
+		       ? json_object_get(json_array_get(*root, json_array_size(*root) - 1), "response")
+		       : *root;
 }
 
 /* The tokens of the text, without those of the thought and of the call. */
@@ -275,10 +299,11 @@ static void test_answer__responses_have_log_probabilities_of_their_text(void **s
 		struct answer *a;
 		size_t k;
 
-		snprintf(body, sizeof(body),
-			 "{\"input\":\"hi\",\"include\":[\"message.output_text.logprobs\"],\"top_logprobs\":1,\"stream\":%s,\"tools\":"
-			 "[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{}}]}",
-			 streamed[i]);
+		snprintf(
+			body, sizeof(body),
+			"{\"input\":\"hi\",\"include\":[\"message.output_text.logprobs\"],\"top_logprobs\":1,\"stream\":%s,\"tools\":"
+			"[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{}}]}",
+			streamed[i]);
 		a = answer_for(PROTOCOL_RESPONSES, body);
 		send_text(&a->choices[0], "<think>\nHm\n</think>\n\n");
 		send_text(&a->choices[0], "Let me see.");
@@ -288,7 +313,8 @@ static void test_answer__responses_have_log_probabilities_of_their_text(void **s
 		item = json_array_get(json_object_get(response, "output"), 1);
 		assert_string_equal(json_string_value(json_object_get(item, "type")), "message");
 		item = json_array_get(json_object_get(item, "content"), 0);
-		expect_tokens(json_object_get(item, "logprobs"), json_string_value(json_object_get(item, "text")));
+		expect_tokens(json_object_get(item, "logprobs"),
+			      json_string_value(json_object_get(item, "text")));
 		assert_int_equal(json_integer_value(json_object_get(response, "top_logprobs")), 1);
 		if (i) {
 			json_array_foreach(root, k, event)
@@ -310,7 +336,8 @@ static void test_answer__responses_have_log_probabilities_of_their_text(void **s
 
 static const char *status_of(const json_t *response, size_t item)
 {
-	return json_string_value(json_object_get(json_array_get(json_object_get(response, "output"), item), "status"));
+	return json_string_value(
+		json_object_get(json_array_get(json_object_get(response, "output"), item), "status"));
 }
 
 static void test_answer__the_last_item_of_a_cut_response_is_incomplete(void **state)
@@ -323,7 +350,8 @@ static void test_answer__the_last_item_of_a_cut_response_is_incomplete(void **st
 		json_t *root;
 		struct answer *a;
 
-		snprintf(body, sizeof(body), "{\"input\":\"hi\",\"temperature\":null,\"top_p\":0.25,\"stream\":%s}", streamed[i]);
+		snprintf(body, sizeof(body),
+			 "{\"input\":\"hi\",\"temperature\":null,\"top_p\":0.25,\"stream\":%s}", streamed[i]);
 		a = answer_for(PROTOCOL_RESPONSES, body);
 		send_text(&a->choices[0], "<think>\nHm\n</think>\n\nYes, it");
 		end_with(&a->choices[0], ENGINE_END_LENGTH);
@@ -335,7 +363,9 @@ static void test_answer__the_last_item_of_a_cut_response_is_incomplete(void **st
 		assert_true(json_number_value(json_object_get(response, "top_p")) == 0.25);
 		if (i) {
 			event = json_array_get(root, json_array_size(root) - 2);
-			assert_string_equal(json_string_value(json_object_get(json_object_get(event, "item"), "status")), "incomplete");
+			assert_string_equal(
+				json_string_value(json_object_get(json_object_get(event, "item"), "status")),
+				"incomplete");
 		}
 		json_decref(root);
 		answer_destroy(&a);
@@ -357,7 +387,8 @@ static void test_answer__tokens_that_are_no_text_are_told_apart(void **state)
 	assert_int_equal(prompter_text(bed.worker, whole, strlen(whole), false, &ids, &err), STATUS_OK);
 	assert_int_equal(ids.count, 3);
 	for (int i = 0; i < 5; i++)
-		e.top[i] = (struct engine_logprob){i < 3 ? ids.ids[i] : prompter_size(bed.prompter) + i, -1 - (float)i};
+		e.top[i] = (struct engine_logprob){i < 3 ? ids.ids[i] : prompter_size(bed.prompter) + i,
+						   -1 - (float)i};
 	for (size_t i = 0; i < ids.count; i++) {
 		e.token = ids.ids[i];
 		answer_event(&a->choices[0], &e, 1000 + i);
@@ -367,7 +398,8 @@ static void test_answer__tokens_that_are_no_text_are_told_apart(void **state)
 	if (!body)
 		fail_msg("%s in %s", why.text, text_str(&a->out));
 	logprobs = json_object_get(json_array_get(json_object_get(body, "choices"), 0), "logprobs");
-	assert_string_equal(json_string_value(json_array_get(json_object_get(logprobs, "tokens"), 2)), "bytes:\\x88");
+	assert_string_equal(json_string_value(json_array_get(json_object_get(logprobs, "tokens"), 2)),
+			    "bytes:\\x88");
 	tops = json_array_get(json_object_get(logprobs, "top_logprobs"), 0);
 	assert_int_equal(json_object_size(tops), 4);
 	assert_true(json_number_value(json_object_get(tops, "bytes:\\xf0\\x90")) == -1);
@@ -403,10 +435,12 @@ static void test_answer__a_refusal_of_the_engine_names_the_field(void **state)
 	refused_for(PROTOCOL_CHAT, "{" HI "}", "temperature is 5; it must be 0 or more", "temperature");
 	refused_for(PROTOCOL_CHAT, "{" HI "}", "logit_bias names the id 9; ids are 0 to 8", "logit_bias");
 	refused_for(PROTOCOL_CHAT, "{" HI "}", "token 3 of the prompt is 9; ids are 0 to 8", "messages");
-	refused_for(PROTOCOL_COMPLETION, "{\"prompt\":\"a\"}", "token 3 of the prompt is 9; ids are 0 to 8", "prompt");
-	refused_for(PROTOCOL_RESPONSES, "{\"input\":\"a\"}", "token 3 of the prompt is 9; ids are 0 to 8", "input");
-	refused_for(PROTOCOL_COMPLETION, "{\"prompt\":\"a\"}", "9 alternatives with log probabilities are asked for",
-		    "logprobs");
+	refused_for(PROTOCOL_COMPLETION, "{\"prompt\":\"a\"}", "token 3 of the prompt is 9; ids are 0 to 8",
+		    "prompt");
+	refused_for(PROTOCOL_RESPONSES, "{\"input\":\"a\"}", "token 3 of the prompt is 9; ids are 0 to 8",
+		    "input");
+	refused_for(PROTOCOL_COMPLETION, "{\"prompt\":\"a\"}",
+		    "9 alternatives with log probabilities are asked for", "logprobs");
 	refused_for(PROTOCOL_CHAT, presence, "this engine was started without memory for penalties of tokens",
 		    "presence_penalty");
 	refused_for(PROTOCOL_CHAT, schema, "the automaton has too many states", "response_format");
@@ -418,10 +452,15 @@ static void test_answer__errors_before_and_within_a_stream(void **state)
 	static const struct {
 		enum engine_end end;
 		int http;
-	} ends[] = {{ENGINE_END_REFUSED, 400}, {ENGINE_END_FAILED, 500}, {ENGINE_END_CANCELLED, 503}, {ENGINE_END_DEADLINE, 503}};
-	static const enum protocol protocols[] = {PROTOCOL_CHAT, PROTOCOL_COMPLETION, PROTOCOL_MESSAGES, PROTOCOL_RESPONSES};
-	static const char *const bodies[] = {"{" HI ",\"stream\":true,\"n\":2}", "{\"prompt\":\"a\",\"stream\":true}",
-					     "{" HI ",\"max_tokens\":5,\"stream\":true}", "{\"input\":\"a\",\"stream\":true}"};
+	} ends[] = {{ENGINE_END_REFUSED, 400},
+		    {ENGINE_END_FAILED, 500},
+		    {ENGINE_END_CANCELLED, 503},
+		    {ENGINE_END_DEADLINE, 503}};
+	static const enum protocol protocols[] = {PROTOCOL_CHAT, PROTOCOL_COMPLETION, PROTOCOL_MESSAGES,
+						  PROTOCOL_RESPONSES};
+	static const char *const bodies[] = {
+		"{" HI ",\"stream\":true,\"n\":2}", "{\"prompt\":\"a\",\"stream\":true}",
+		"{" HI ",\"max_tokens\":5,\"stream\":true}", "{\"input\":\"a\",\"stream\":true}"};
 	struct answer *a;
 
 	(void)state;
@@ -493,7 +532,8 @@ static void expect_offsets(const char *fields, int32_t before, const char *want)
 	a = answer_for(PROTOCOL_COMPLETION, body);
 	assert_int_equal(a->request->prompts[0].count, 1);
 	if (before >= 0) { /* a token that a tokenizer puts before the text */
-		const struct engine_event h = {.kind = ENGINE_EVENT_PROMPT, .token = a->request->prompts[0].ids[0]};
+		const struct engine_event h = {.kind = ENGINE_EVENT_PROMPT,
+					       .token = a->request->prompts[0].ids[0]};
 
 		a->request->prompts[0].ids[0] = before;
 		answer_event(&a->choices[0], &h, 900);
@@ -520,15 +560,17 @@ static void test_answer__offsets_leave_out_what_the_text_does(void **state)
 /* The reason why an answer of these words ends at the stop string "END". */
 static void expect_reason(enum protocol protocol, const char *fields, const char *text, const char *want)
 {
-	static const char tools[] = "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{}}}],\"stop\":\"END\"";
-	static const char messages[] = "\"tools\":[{\"name\":\"f\",\"input_schema\":{}}],\"stop_sequences\":[\"END\"],\"max_tokens\":99";
+	static const char tools[] =
+		"\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{}}}],\"stop\":\"END\"";
+	static const char messages[] =
+		"\"tools\":[{\"name\":\"f\",\"input_schema\":{}}],\"stop_sequences\":[\"END\"],\"max_tokens\":99";
 	char body[512];
 
 	for (int i = 0; i < 2; i++) {
 		struct answer *a;
 
-		snprintf(body, sizeof(body), "{" HI ",%s,\"stream\":%s%s}", protocol == PROTOCOL_CHAT ? tools : messages, streamed[i],
-			 fields);
+		snprintf(body, sizeof(body), "{" HI ",%s,\"stream\":%s%s}",
+			 protocol == PROTOCOL_CHAT ? tools : messages, streamed[i], fields);
 		a = answer_for(protocol, body);
 		send_text(&a->choices[0], text);
 		end_with(&a->choices[0], ENGINE_END_STOP);
@@ -542,15 +584,19 @@ static void expect_reason(enum protocol protocol, const char *fields, const char
 
 static void test_answer__a_call_that_is_cut_is_no_reason(void **state)
 {
-	static const char cut[] = "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"xEND\"}}</tool_call>";
+	static const char cut[] =
+		"<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"xEND\"}}</tool_call>";
 
 	(void)state;
 	expect_reason(PROTOCOL_CHAT, "", CALL "</tool_call>END", "\"finish_reason\":\"tool_calls\"");
 	expect_reason(PROTOCOL_CHAT, "", CALL "END", "\"finish_reason\":\"tool_calls\"");
 	expect_reason(PROTOCOL_CHAT, "", cut, "\"finish_reason\":\"stop\"");
-	expect_reason(PROTOCOL_CHAT, "", CALL "</tool_call><tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [END", "\"finish_reason\":\"stop\"");
+	expect_reason(PROTOCOL_CHAT, "",
+		      CALL "</tool_call><tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [END",
+		      "\"finish_reason\":\"stop\"");
 	/* the second call is left out */
-	expect_reason(PROTOCOL_CHAT, ",\"parallel_tool_calls\":false", CALL "</tool_call><tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [END",
+	expect_reason(PROTOCOL_CHAT, ",\"parallel_tool_calls\":false",
+		      CALL "</tool_call><tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [END",
 		      "\"finish_reason\":\"tool_calls\"");
 	expect_reason(PROTOCOL_MESSAGES, "", CALL "</tool_call>", "\"stop_reason\":\"tool_use\"");
 	expect_reason(PROTOCOL_MESSAGES, "", cut, "\"stop_reason\":\"stop_sequence\"");

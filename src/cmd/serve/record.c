@@ -165,6 +165,7 @@ void serve_record_end(struct serving *s, const json_t *summary, const struct err
 	json_object_set_new(values, "engine_starts", json_real(s->epoch));
 	json_object_set_new(values, "served_s", json_real((double)r->served_ns * 1e-9));
 	job_quiet(r->job);
+	serve_note_xids(s);
 	if (r->drain_ns)
 		job_phase(r->job, "drain", r->drain_ns, now_ns(), NULL);
 	job_phase(r->job, "once", r->began_ns, now_ns(), values);

@@ -47,6 +47,8 @@ struct serve_child {
 	struct child_end end;
 };
 
+enum { SERVE_GPUS_MOST = 64 };
+
 struct serving {
 	const struct command_context *c;
 	const struct serve_opts *o;
@@ -69,7 +71,8 @@ struct serving {
 		unsigned number;
 		uint64_t t_ns; /* 0: there was none */
 		char gpu[64];
-	} xid;		  /* the last Xid event */
+		uint64_t seen_ns[SERVE_GPUS_MOST]; /* last event of each GPU, in the order of their series */
+	} xid;					   /* the last Xid event */
 	json_t *summary;  /* of the requests, from the front end at its end; NULL: none */
 	uint64_t live_ns; /* time of the last live line; 0: none is shown */
 };

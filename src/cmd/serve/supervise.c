@@ -24,6 +24,7 @@ enum {
 	FAILURES_MOST = 6, /* starts in a row without being ready, after which the server gives up */
 	RESTART_MS_MOST = 30000,
 	GRACE_S = 2,	    /* the front end notices a hung engine first, and tells its clients */
+	PAUSE_S = 2,	    /* if the supervisor did not run for this time, the others did not either */
 	FRONT_LIFE_S = 60,  /* a front end that lives longer has not failed at its start */
 	FRONT_PATIENCE = 3, /* times the limit of an engine: with the front end all requests are lost */
 	END_S = 120,	    /* a front end may summarize its requests for this time before it ends */
@@ -342,7 +343,7 @@ static void forgive_pause(struct serving *s)
 {
 	const uint64_t now = now_ns();
 
-	if (s->looked_ns && now - s->looked_ns > GRACE_S * 1000000000ull)
+	if (s->looked_ns && now - s->looked_ns > PAUSE_S * 1000000000ull)
 		s->alive_ns = s->front_alive_ns = now;
 	s->looked_ns = now;
 }

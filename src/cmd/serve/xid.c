@@ -16,29 +16,41 @@ static uint64_t now_ns(void)
 
 static void note(struct serving *s, const struct series *of, size_t i)
 {
-	s->xid.number = (unsigned)of->value[i];
-	s->xid.t_ns = of->t_ns[i];
-	text_copy(s->xid.gpu, sizeof(s->xid.gpu), of->source + strlen("gpu:"));
+	const char *gpu = of->source + strlen("gpu:");
+	const unsigned number = (unsigned)of->value[i];
+
 	serve_clear_live(s);
-	log_warn(s->c->log, LOG_TOPIC_RUN, "the driver reported Xid %u on GPU %s", s->xid.number, s->xid.gpu);
+	log_warn(s->c->log, LOG_TOPIC_RUN, "the driver reported Xid %u on GPU %s", number, gpu);
+	if (of->t_ns[i] < s->xid.t_ns)
+		return;
+	s->xid.number = number;
+	s->xid.t_ns = of->t_ns[i];
+	text_copy(s->xid.gpu, sizeof(s->xid.gpu), gpu);
+}
+
+/* The events of one GPU that came since the last call. */
+static void note_new(struct serving *s, const struct series *of, uint64_t *seen_ns)
+{
+	const uint64_t before = *seen_ns;
+
+	for (size_t k = 0; k < of->count; k++)
+		if (of->t_ns[k] > before) {
+			note(s, of, k);
+			*seen_ns = of->t_ns[k];
+		}
 }
 
 void serve_note_xids(struct serving *s)
 {
-	const uint64_t before = s->xid.t_ns;
 	const struct series *series;
-	size_t count;
+	size_t count, gpus = 0;
 
 	if (!s->record.job)
 		return;
 	series = job_series(s->record.job, &count);
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(series[i].signal, "xid") || strncmp(series[i].source, "gpu:", 4))
-			continue;
-		for (size_t k = 0; k < series[i].count; k++)
-			if (series[i].t_ns[k] > before)
-				note(s, &series[i], k);
-	}
+	for (size_t i = 0; i < count && gpus < SERVE_GPUS_MOST; i++)
+		if (!strcmp(series[i].signal, "xid") && !strncmp(series[i].source, "gpu:", 4))
+			note_new(s, &series[i], &s->xid.seen_ns[gpus++]);
 }
 
 void serve_add_xid(const struct serving *s, char *how, size_t size)

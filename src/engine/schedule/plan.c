@@ -235,8 +235,8 @@ static int32_t rows_shared(const struct schedule *s, int32_t decode_rows)
 	const int64_t together = o->rows_together ? o->rows_together : 1;
 	int64_t rows = o->mixed_rows;
 
-	if (rows < decode_rows + least)
-		rows = (decode_rows + least + together - 1) / together * together;
+	if (rows < (int64_t)decode_rows + least)
+		rows = ((int64_t)decode_rows + least + together - 1) / together * together;
 	return rows < o->rows_most ? (int32_t)rows : o->rows_most;
 }
 

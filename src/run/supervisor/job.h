@@ -32,7 +32,8 @@ struct job_spec {
 	json_t *kept; /* checksums of the files in `dir` that judge the run, borrowed; NULL: none are saved */
 	bool resume;  /* continues the journal as another attempt */
 	bool sample, real_names;
-	uint64_t every_ns;   /* readings of a signal closer together are dropped; 0: all are kept */
+	uint64_t every_ns;   /* readings of a signal closer together are dropped, except for Xids; 0: all are
+				kept */
 	uint64_t started_ns; /* start of the program; 0: unknown */
 	const struct log *log;
 	const struct clock *clock;

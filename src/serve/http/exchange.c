@@ -224,34 +224,29 @@ static void note_ignored(struct exchange *x)
 	log_once(x->fe, sentence);
 }
 
-/* The model's default of max_tokens does not reach beyond the context. */
-static void fit_length(const struct exchange *x, struct request *r)
+/* Tokens that the context must have room for behind the prompt. */
+static int64_t length_needed(const struct request *r)
 {
-	const int64_t context = link_ready(x->fe->link)->context;
-
-	for (size_t i = 0; context && r->own_length && i < r->prompt_count; i++) {
-		const int64_t room = context - (int64_t)r->prompts[i].count;
-
-		if (room > 0 && room < r->engine.max_tokens)
-			r->engine.max_tokens = room > r->engine.min_tokens ? room : r->engine.min_tokens;
-	}
+	if (r->own_length)
+		return r->engine.min_tokens > 1 ? r->engine.min_tokens : 1;
+	return r->engine.max_tokens > 0 ? r->engine.max_tokens : r->engine.max_tokens == 0;
 }
 
 static bool check_context(const struct exchange *x, const struct request *r, struct api_error *e)
 {
 	int64_t context = link_ready(x->fe->link)->context;
 	for (size_t i = 0; context && i < r->prompt_count; i++) {
-		int64_t prompt = (int64_t)r->prompts[i].count, text = r->engine.max_tokens;
+		int64_t prompt = (int64_t)r->prompts[i].count, text = length_needed(r);
 		char more[64];
 
-		if (prompt + (text > 0 ? text : text == 0) <= context)
+		if (prompt + text <= context)
 			continue;
-		snprintf(more, sizeof(more), " and asks for %lld more", (long long)(text > 0 ? text : 1));
+		snprintf(more, sizeof(more), " and asks for %lld more", (long long)text);
 		api_fail(
 			e, 400, "context_length_exceeded",
 			"this model's maximum context length is %lld tokens; the request has %lld tokens in the "
 			"prompt%s",
-			(long long)context, (long long)prompt, text < 0 ? "" : more);
+			(long long)context, (long long)prompt, text ? more : "");
 		text_copy(e->param, sizeof(e->param), request_prompt_field(r->protocol));
 		return false;
 	}
@@ -263,7 +258,6 @@ static bool begin_answer(struct exchange *x, struct api_error *e)
 	struct request *r = x->job.request;
 	struct error err = {0};
 
-	fit_length(x, r);
 	if (!check_context(x, r, e))
 		return false;
 	if (link_running(x->fe->link) + r->prompt_count * r->n > x->fe->o.limits.queue)

@@ -19,7 +19,7 @@ struct link {
 	struct frame_link *frames; /* NULL: no engine */
 	enum link_state state;
 	uint32_t epoch;
-	char cause[256];
+	char cause[320];
 	struct engine_ready ready;
 	struct slot *slots;
 	uint32_t *free_slots;
@@ -299,7 +299,7 @@ bool link_submit(struct link *l, struct choice *c, uint64_t client, struct api_e
 	s->id = ++l->serial << SLOT_BITS | (uint64_t)(s - l->slots);
 	s->c = c;
 	c->id = s->id;
-	answer_engine_request(c, &r);
+	answer_engine_request(c, l->ready.context, &r);
 	r.id = s->id;
 	r.client = client;
 	if (l->limits.answer_ns)

@@ -48,8 +48,8 @@ bool link_wants_write(const struct link *l);
 void link_flush(struct link *l);
 /* Receives all that has come and calls the hooks. */
 void link_receive(struct link *l, uint64_t now_ns);
-/* To be called every 100 ms or so. True if the engine has just been given up because it hangs. Time between
- * two calls that is longer than half of hang_ns does not count: all processes may have been stopped. */
+/* To be called every 100 ms or so. True if the engine has just been given up because it hangs. If it was
+ * not called for more than half of hang_ns, the silence begins anew: all processes may have been stopped. */
 bool link_tick(struct link *l, uint64_t now_ns);
 
 /* False: *err says why. The choice stays known until its last event, link_forget or the engine's loss. */

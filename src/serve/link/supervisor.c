@@ -9,7 +9,7 @@
 /* Both processes are of one build, so the layout is the compiler's. */
 struct packet {
 	uint32_t kind, epoch, port;
-	char cause[200];
+	char cause[320];
 };
 
 enum status supervisor_send(int socket, const struct supervisor_message *m, struct error *err)

@@ -25,7 +25,7 @@ struct supervisor_message {
 	uint32_t epoch;
 	uint32_t port;
 	int fd; /* ENGINE: the receiver owns it; else -1 */
-	char cause[200];
+	char cause[320];
 };
 
 /* UNAVAILABLE: the other process is gone. Never waits: NO_RESOURCE if the socket is full. The sender keeps

@@ -186,13 +186,15 @@ void answer_restart(struct answer *a)
 	}
 }
 
-void answer_engine_request(const struct choice *c, struct engine_request *out)
+void answer_engine_request(const struct choice *c, int64_t context, struct engine_request *out)
 {
 	const struct request *r = c->answer->request;
 
 	*out = r->engine;
 	out->prompt = r->prompts[c->prompt].ids;
 	out->prompt_count = r->prompts[c->prompt].count;
+	if (r->own_length && context && out->max_tokens > context - (int64_t)out->prompt_count)
+		out->max_tokens = context - (int64_t)out->prompt_count;
 	/* the answers of one request differ; the first is the one that n = 1 gives */
 	out->sampling.seed += c->index % r->n;
 }

@@ -76,8 +76,9 @@ enum status answer_create(struct answer **out, struct request *r, const struct p
 			  struct error *err);
 void answer_destroy(struct answer **a); /* NULL-safe */
 
-/* The request of a choice for the engine; lists are lent by the answer. */
-void answer_engine_request(const struct choice *c, struct engine_request *out);
+/* The request of a choice for the engine; lists are lent by the answer. A length that is the model's default
+ * ends at `context` (0: not known). */
+void answer_engine_request(const struct choice *c, int64_t context, struct engine_request *out);
 /* One event of the engine. Returns true if the engine is to cancel this choice: a stop string came. */
 bool answer_event(struct choice *c, const struct engine_event *e, uint64_t now_ns);
 /* Ends the answer with an error: a body, or the last event of a stream. */
