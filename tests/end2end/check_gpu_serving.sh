@@ -58,7 +58,7 @@ for line in 'bf16 b2: [0-9.]+ ms, the peer 1000, ratio 0\.[0-9]+' 'bf16 smoke: [
 done
 ok "each with its own sequences" grep -qx "bf16 b2,smoke 3" asked
 ok "a ratio is that of the figures" sh -c 'ms=$(sed -n "s/^bf16 b2: \([0-9.]*\) ms.*/\1/p" steps/engine.txt) && grep -qx "bf16 b2: $ms ms, the peer 1000, ratio $(awk "BEGIN { printf \"%.3f\", $ms / 1000 }")" steps/engine.txt'
-ok "a peer that fails fails the step" eval '! engine bf16:b1 && grep -q '^bf16 b1: [0-9.]* ms$' steps/engine.txt && grep -q "^engine: no such thing" steps/steps.txt'
+ok "a peer that fails fails the step" eval '! engine bf16:b1 && grep -qxE "bf16 b1: [0-9.]+ ms" steps/engine.txt && grep -q "^engine: no such thing" steps/steps.txt'
 ok "so does an engine without this precision" eval '! engine fp8:b2 && grep -q "^engine: time_engine: .*FP8 weights need a GPU" steps/steps.txt'
 ok "so does a precision that is none" eval '! engine int3:b2 && grep -q "^engine: int3 is no precision" steps/steps.txt'
 ok "adapters and schema run" serving out adapters schema

@@ -67,12 +67,8 @@ struct serving {
 	uint64_t looked_ns;	 /* when the supervisor last looked at both */
 	unsigned front_failures; /* of the front end, each soon after its start */
 	struct serve_record record;
-	struct {
-		unsigned number;
-		uint64_t t_ns; /* 0: there was none */
-		char gpu[64];
-		uint64_t seen_ns[SERVE_GPUS_MOST]; /* last event of each GPU, in the order of their series */
-	} xid;					   /* the last Xid event */
+	uint64_t xid_seen_ns[SERVE_GPUS_MOST]; /* last Xid event of each GPU that was logged, in the order of
+						  their series */
 	json_t *summary;  /* of the requests, from the front end at its end; NULL: none */
 	uint64_t live_ns; /* time of the last live line; 0: none is shown */
 };

@@ -5,39 +5,32 @@
 #include <string.h>
 #include "cmd/serve/serve.h"
 #include "core/clock.h"
-#include "core/text/text.h"
 
 enum { RECENT_S = 60 }; /* an engine may end that long after the event that ends it */
 
-static uint64_t now_ns(void)
+static bool is_xid(const struct series *s)
 {
-	return clock_now_ns(clock_monotonic());
+	return !strcmp(s->signal, "xid") && !strncmp(s->source, "gpu:", 4);
 }
 
-static void note(struct serving *s, const struct series *of, size_t i)
+static const char *gpu_of(const struct series *s)
 {
-	const char *gpu = of->source + strlen("gpu:");
-	const unsigned number = (unsigned)of->value[i];
-
-	serve_clear_live(s);
-	log_warn(s->c->log, LOG_TOPIC_RUN, "the driver reported Xid %u on GPU %s", number, gpu);
-	if (of->t_ns[i] < s->xid.t_ns)
-		return;
-	s->xid.number = number;
-	s->xid.t_ns = of->t_ns[i];
-	text_copy(s->xid.gpu, sizeof(s->xid.gpu), gpu);
+	return s->source + strlen("gpu:");
 }
 
-/* The events of one GPU that came since the last call. */
+/* Logs the events of one GPU after *seen_ns, which then is the time of its last one. */
 static void note_new(struct serving *s, const struct series *of, uint64_t *seen_ns)
 {
 	const uint64_t before = *seen_ns;
 
-	for (size_t k = 0; k < of->count; k++)
-		if (of->t_ns[k] > before) {
-			note(s, of, k);
-			*seen_ns = of->t_ns[k];
-		}
+	for (size_t k = 0; k < of->count; k++) {
+		if (of->t_ns[k] <= before)
+			continue;
+		serve_clear_live(s);
+		log_warn(s->c->log, LOG_TOPIC_RUN, "the driver reported Xid %.0f on GPU %s", of->value[k],
+			 gpu_of(of));
+		*seen_ns = of->t_ns[k];
+	}
 }
 
 void serve_note_xids(struct serving *s)
@@ -49,16 +42,28 @@ void serve_note_xids(struct serving *s)
 		return;
 	series = job_series(s->record.job, &count);
 	for (size_t i = 0; i < count && gpus < SERVE_GPUS_MOST; i++)
-		if (!strcmp(series[i].signal, "xid") && !strncmp(series[i].source, "gpu:", 4))
-			note_new(s, &series[i], &s->xid.seen_ns[gpus++]);
+		if (is_xid(&series[i]))
+			note_new(s, &series[i], &s->xid_seen_ns[gpus++]);
 }
 
 void serve_add_xid(const struct serving *s, char *how, size_t size)
 {
-	const double ago_s = (double)(now_ns() - s->xid.t_ns) * 1e-9;
+	const uint64_t now = clock_now_ns(clock_monotonic());
+	const struct series *series, *of = NULL;
 	const size_t length = strlen(how);
+	uint64_t last_ns = 0;
+	size_t count;
 
-	if (s->xid.t_ns && ago_s < RECENT_S)
-		snprintf(how + length, size - length, "; the driver reported Xid %u on GPU %s %.1f s before",
-			 s->xid.number, s->xid.gpu, ago_s);
+	if (!s->record.job)
+		return;
+	series = job_series(s->record.job, &count);
+	for (size_t i = 0; i < count; i++)
+		if (is_xid(&series[i]) && series[i].count && series[i].t_ns[series[i].count - 1] >= last_ns) {
+			of = &series[i];
+			last_ns = of->t_ns[of->count - 1];
+		}
+	if (of && now - last_ns < RECENT_S * 1000000000ull)
+		snprintf(how + length, size - length,
+			 "; the driver reported Xid %.0f on GPU %s %.1f s before", of->value[of->count - 1],
+			 gpu_of(of), (double)(now - last_ns) * 1e-9);
 }
