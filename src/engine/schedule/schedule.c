@@ -135,10 +135,10 @@ static int32_t at_most(int32_t rows, int32_t most)
 void schedule_mixed_on_gpu(struct schedule_options *o)
 {
 	o->mixed_rows = at_most(768, o->rows_most);
-	o->mixed_few = 32;
+	o->mixed_few = 40;
 	o->mixed_prompt_rows = at_most(1024, o->rows_most);
 	o->rows_together = at_most(128, o->rows_most); /* a tile of the GEMMs */
-	o->backlog_every = 150;
+	o->backlog_every = 100;
 }
 
 enum status schedule_create(struct schedule **out, const struct schedule_options *options, struct error *err)
