@@ -215,7 +215,7 @@ campaigns() {
 	campaign train_faults build . "${LONG_FAULTS:-40}"
 	campaign train_ranks_low build .
 	campaign serve_connections build . "${LONG_CONNECTIONS:-10000}"
-	campaign serve_kills build/src/assay . build/tests/serve/serve_streams "${LONG_REQUESTS_KILLED:-10000}"
+	campaign serve_kills build/src/assay . build/tests/serve/serve_streams "${LONG_REQUESTS_KILLED:-100000}"
 	campaign exporter build . 30
 	campaign watch_cost build . "${LONG_WATCH:-60}"
 	campaign check_gpu_watch build/src/assay build/tests/fake/libnvidia-ml.so.1 .

@@ -3,7 +3,7 @@
 # Each request ends once: the clients see COUNT ends, and the server has counted as many ends as requests.
 # usage: serve_kills.sh ASSAY ROOT STREAMS [COUNT [EVERY]]     EVERY: seconds from an engine that is ready to its end
 set -u
-assay=$(realpath "$1") root=$(realpath "$2") streams=$(realpath "$3") count=${4:-10000} every=${5:-2}
+assay=$(realpath "$1") root=$(realpath "$2") streams=$(realpath "$3") count=${4:-100000} every=${5:-1}
 . "$root/tests/end2end/tap.sh"
 command -v curl > /dev/null || { echo "1..0 # SKIP curl is not installed"; exit 0; }
 scratch
@@ -35,7 +35,7 @@ ends() { # of all kinds
 chaos() {
 	kill_engines &
 	killer=$!
-	timeout 3000 "$streams" "${url##*:}" "$count" '{"messages":[{"role":"user","content":"Hello"}],"stream":true,"max_tokens":150,"ignore_eos":true}' chaos > ended
+	timeout 3000 "$streams" "${url##*:}" "$count" '{"messages":[{"role":"user","content":"Hello"}],"stream":true,"max_tokens":50,"ignore_eos":true}' chaos > ended
 	code=$?
 	kill "$killer"
 	return $code
