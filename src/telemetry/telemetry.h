@@ -43,7 +43,7 @@
 	X(pcie_gen, "", GAUGE, 500, "PCIe generation")                                        \
 	X(pcie_width, "", GAUGE, 500, "PCIe lanes")                                           \
 	X(pcie_replays, "", COUNTER, 1000, "PCIe replays")                                    \
-	X(xid, "", GAUGE, 0, "Xid event: its number, at the time of its arrival")             \
+	X(xid, "", EVENT, 0, "Xid event: its number, at the time of its arrival")             \
 	X(nvml_error, "", GAUGE, 0, "NVML stopped answering for the GPU: its error code, when it was noticed") \
 	X(xid_unwatched, "", GAUGE, 0, "NVML provides no Xid events of the GPU: its error code") \
 	X(cpu_busy_share, "", GAUGE, 200, "host: busy share of the time of all CPUs")         \

@@ -24,6 +24,7 @@ static void test_telemetry__every_signal_is_found_by_its_name(void **state)
 		assert_true(s->help[0]);
 	}
 	assert_int_equal(signal_by_name("clock_reasons")->kind, SIGNAL_BITS);
+	assert_int_equal(signal_by_name("xid")->kind, SIGNAL_EVENT);
 	assert_null(signal_by_name("clock_reason"));
 }
 

@@ -7,8 +7,10 @@
 #include "core/math/plausible_range.h"
 #include "core/text/text.h"
 
-static const char *const kind_names[] = {
-	[SIGNAL_GAUGE] = "gauge", [SIGNAL_COUNTER] = "counter", [SIGNAL_BITS] = "bits"};
+static const char *const kind_names[] = {[SIGNAL_GAUGE] = "gauge",
+					 [SIGNAL_COUNTER] = "counter",
+					 [SIGNAL_BITS] = "bits",
+					 [SIGNAL_EVENT] = "event"};
 
 const char *signal_kind_name(enum signal_kind kind)
 {

@@ -16,7 +16,8 @@
 #define SERIES_GPM_LAG_NS 150000000ull
 #define SERIES_GPM_ASK_NS 190000000ull
 
-enum signal_kind { SIGNAL_GAUGE, SIGNAL_COUNTER, SIGNAL_BITS };
+/* EVENT: each reading is something that happened once, so none stands for another. */
+enum signal_kind { SIGNAL_GAUGE, SIGNAL_COUNTER, SIGNAL_BITS, SIGNAL_EVENT };
 
 /* Limit, because series_find searches all names and a foreign journal may hold any number. A GPU has about
  * twenty. */
@@ -44,7 +45,7 @@ struct span {
 	int went_back; /* the counter decreased in the window */
 };
 
-const char *signal_kind_name(enum signal_kind kind); /* "gauge" "counter" "bits" */
+const char *signal_kind_name(enum signal_kind kind); /* "gauge" "counter" "bits" "event" */
 bool signal_kind_from_name(const char *name, enum signal_kind *kind);
 /* Finds the series of that name, or adds it to the growing array, which may move the others. *out NULL with
  * BAD_INPUT: the name is missing, empty or too long, or there are SERIES_MAX series already; with

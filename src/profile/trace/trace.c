@@ -391,7 +391,7 @@ static void add_counters(struct trace *w, const struct series *series, size_t co
 			first++;
 		if (first == i)
 			add_name(w, "process_name", pid + (uint32_t)i, 0, "name", series[i].source);
-		if (series[i].kind == SIGNAL_GAUGE)
+		if (series[i].kind == SIGNAL_GAUGE || series[i].kind == SIGNAL_EVENT)
 			add_series(w, &series[i], pid + (uint32_t)first);
 	}
 }

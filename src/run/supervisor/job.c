@@ -255,10 +255,10 @@ static void thin(struct series *s)
 	s->count = kept;
 }
 
-/* True if the job keeps fewer readings, and the last one is recent. Each Xid is an event of its own. */
+/* True if the job keeps fewer readings, and the last one is recent. Each event is kept. */
 static bool is_early(const struct job *j, const struct series *s, uint64_t t_ns)
 {
-	return s->count && t_ns - s->t_ns[s->count - 1] < j->spec.every_ns && strcmp(s->signal, "xid");
+	return s->count && t_ns - s->t_ns[s->count - 1] < j->spec.every_ns && s->kind != SIGNAL_EVENT;
 }
 
 bool job_take_line(void *arg, const char *line, size_t size)
