@@ -70,6 +70,8 @@ const send = async (text) => {
 	/* a slow machine may receive all tokens at once, which gives no rate */
 	say("with its figures", /^first token after \d+ ms(?: · [\d.]+ tokens\/s)? · \d+ tokens · \d+ in the prompt, \d+ of them cached$/.test(
 		answer.querySelector(".figures").textContent));
+	say("tokens per second are those after the first token", figures(20, 70, 1070, { completion_tokens: 11, prompt_tokens: 5 }) ===
+		"first token after 50 ms · 10.0 tokens/s · 11 tokens · 5 in the prompt");
 	await send("And more");
 	say("a second answer comes", turns("assistant").length === 2 && turns("assistant")[1].querySelector(".figures"));
 	say("the conversation is sent whole", messages.length === 4 && messages[1].content === "A <i>plain</i> answer.");
@@ -104,7 +106,7 @@ seen talk.js
 while read -r holds name; do
 	case $holds in yes | no) ok "$name" [ "$holds" = yes ] ;; esac
 done < seen
-ok "all of it was tried" [ "$(grep -c '^yes\|^no' seen)" = 12 ]
+ok "all of it was tried" [ "$(grep -c '^yes\|^no' seen)" = 13 ]
 sound() { # SCHEME FLAG..
 	seen axe.js ${2:-} && grep -q "<body>SEEN $1, [2-4][0-9] rules" seen && ! grep '^serious\|^critical' seen
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints in E4M3, of compressed-tensors and transformers' "fp8": what is read from them, and what is
  * refused. */
+#include "fake_gpu.h"
 #include "must.h"
 #include "scratch.h"
 #include "test.h"
@@ -10,8 +11,11 @@
 
 #include "model/files/safetensors/safetensors.h"
 #include "core/json/file.h"
+#include "kernel/fatbin.h"
+#include "model/gpu/backend.h"
 #include "model/tensor/dtype.h"
 #include "model/tensor/fp8.h"
+#include "model/tensor/matrix.h"
 
 enum { TENSORS_MOST = 128 };
 #define CHOSEN "model.layers.1.mlp.down_proj.weight"
@@ -249,6 +253,7 @@ static void test_e4m3__numbers_of_blocks_are_their_elements_times_the_factor(voi
 		write_folder(dir, *state, name, GOOD, &layouts[i]);
 		must(weights_open(&w, dir, &err), &err);
 		check_numbers(&w, &layouts[i]);
+		assert_false(weights_are_e4m3_of_rows(&w));
 		weights_release(&w);
 	}
 }
@@ -283,6 +288,75 @@ static void test_e4m3__numbers_are_their_elements_times_the_factor(void **state)
 		free(half);
 		free(is);
 	}
+	weights_release(&w);
+}
+
+/* A device whose weights are E4M3 with a scale per row. */
+struct device {
+	struct backend back;
+	struct arena arena;
+};
+
+static struct mat place_e4m3(struct device *d, const struct named *n)
+{
+	struct mat m = {.rows = n->rows, .cols = n->cols, .dtype = DTYPE_E4M3};
+	struct mat scale = {.rows = 1, .cols = n->rows, .dtype = DTYPE_F32};
+	struct error err = {0};
+
+	must(arena_mat(&d->arena, MEM_WEIGHTS, &m, "a matrix", &err), &err);
+	must(arena_mat(&d->arena, MEM_WEIGHTS, &scale, "its scales", &err), &err);
+	m.scales = scales_of_rows(scale.data, n->cols);
+	return m;
+}
+
+/* Elements and factors have the bits of the file. */
+static void check_kept(struct device *d, const struct mat *m, const struct named *n)
+{
+	const struct mat scale = {
+		.data = m->scales.data, .rows = 1, .cols = m->rows, .ld = m->rows, .dtype = DTYPE_F32};
+	float *factors = malloc(sizeof(float) * (size_t)m->rows);
+	uint8_t *elements = malloc((size_t)(m->rows * m->cols));
+	struct error err = {0};
+
+	must(d->back.ops->get(&d->back, *m, elements, &err), &err);
+	must(d->back.ops->get(&d->back, scale, factors, &err), &err);
+	for (int64_t i = 0; i < m->rows * m->cols; i++)
+		assert_int_equal(elements[i], element(n, i, GOOD));
+	for (int64_t i = 0; i < m->rows; i++)
+		assert_true(factors[i] == factor_at(&of_rows, n, i, 0));
+	free(elements);
+	free(factors);
+}
+
+static void test_e4m3__a_device_keeps_elements_and_factors(void **state)
+{
+	const struct gpu_backend_options options = {.attention = GPU_ATTENTION_OWN, .few_rows = true};
+	struct device d = {0};
+	struct error err = {0};
+	char dir[PATH_MAX];
+	struct weights w;
+
+	if (!kernel_fatbin_at(0))
+		skip();
+	fakes_take();
+	write_folder(dir, *state, "kept", GOOD, &of_rows);
+	must(weights_open(&w, dir, &err), &err);
+	assert_true(weights_are_e4m3_of_rows(&w));
+	must(gpu_backend_create(&d.back, &options, &d.arena, &err), &err);
+	must(gpu_backend_take(&d.back, 16 << 20, &err), &err);
+	for (size_t i = 0; i < names_count(&w.shape); i++) {
+		struct weights_slot slot = {0};
+		struct named n;
+
+		names_at(&n, &w.shape, i);
+		if (!is_matrix(&n))
+			continue;
+		slot.name = n.hf;
+		slot.to = place_e4m3(&d, &n);
+		must(weights_load_to(&w, &d.back, &slot, 1, &err), &err);
+		check_kept(&d, &slot.to, &n);
+	}
+	gpu_backend_release(&d.back);
 	weights_release(&w);
 }
 
@@ -371,6 +445,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_e4m3__numbers_of_blocks_are_their_elements_times_the_factor, scratch_create,
 			scratch_remove),
+		cmocka_unit_test_setup_teardown(test_e4m3__a_device_keeps_elements_and_factors,
+						scratch_create, scratch_remove),
 		cmocka_unit_test_setup_teardown(test_e4m3__a_bad_checkpoint_is_refused_by_name,
 						scratch_create, scratch_remove),
 		cmocka_unit_test_setup_teardown(test_e4m3__an_element_that_is_nan_is_refused, scratch_create,

@@ -22,13 +22,26 @@ static void warn_of_context(const struct serve_opts *o, const struct shape *s, c
 			 (unsigned long long)o->context, (long long)positions);
 }
 
+/* A GPU computes with BF16 weights unless told otherwise, also if the file has 8 bits. */
+static void tell_of_e4m3(const struct serve_opts *o, const struct weights *w, const struct log *log)
+{
+	if (o->device != LOAD_CPU && !o->weights && weights_are_e4m3_of_rows(w))
+		log_info(
+			log, LOG_TOPIC_RUN,
+			"%s has weights of 8 bits (E4M3). A GPU converts them to BF16; with --weights fp8 it "
+			"keeps them, in half of the memory",
+			o->model);
+}
+
 enum status serve_check_model(const struct serve_opts *o, const struct log *log, struct error *err)
 {
 	struct weights w;
 	enum status st = weights_open(&w, o->model, err);
 
-	if (!st)
+	if (!st) {
 		warn_of_context(o, &w.shape, log);
+		tell_of_e4m3(o, &w, log);
+	}
 	weights_release(&w);
 	return st;
 }

@@ -262,6 +262,19 @@ bool weights_find(struct weights_raw *raw, const struct weights *w, const char *
 	return raw->tensor;
 }
 
+bool weights_are_e4m3_of_rows(const struct weights *w)
+{
+	for (size_t i = 0; i < names_count(&w->shape); i++) {
+		struct weights_raw raw;
+		struct named n;
+
+		names_at(&n, &w->shape, i);
+		if (weights_find(&raw, w, n.hf) && e4m3_scale_is_of_rows(&raw.scale))
+			return true;
+	}
+	return false;
+}
+
 const uint8_t *weights_row(const struct weights_raw *raw, int64_t row)
 {
 	const struct tensor *t = raw->tensor;

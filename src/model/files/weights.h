@@ -32,6 +32,8 @@ struct weights {
 enum status weights_open(struct weights *w, const char *path, struct error *err);
 void weights_release(struct weights *w);
 uint64_t weights_bytes(const struct weights *w); /* size of its files */
+/* Whether a matrix is E4M3 with one scale, or one per row: a GPU can hold it as it is in the file. */
+bool weights_are_e4m3_of_rows(const struct weights *w);
 
 /* Destination of a tensor with Hugging Face's name: F32, BF16, F16 or the file's own type, with any ld. A
  * vector is one row. For weights_load_to on a GPU it may be E4M3 with a scale per row: other types, and E4M3
