@@ -107,13 +107,14 @@ static enum status enqueue_forward(struct engine *e, struct flight *f, struct er
 	return st ? st : paged_step_advance(step, f->slice, &f->left, err);
 }
 
-/* A state that exceeds its limits allows no token, so its request fails and the others go on. */
+/* A state that exceeds its limits allows no token, so its request ends and the others go on. */
 static void fill_mask(const struct engine *e, struct running *run, int64_t index, uint32_t *mask)
 {
 	const size_t words = grammar_vocab_words(e->options.vocab);
 	struct error why = {0};
 
-	if (grammar_mask(run->grammar, mask, &why))
+	run->limited = grammar_mask(run->grammar, mask, &why);
+	if (run->limited)
 		memset(mask, 0, words * sizeof(*mask));
 	run->stuck = !token_mask_any(mask, words);
 	token_mask_narrow(mask, words, run, index);

@@ -17,7 +17,8 @@ struct running {
 	struct engine_bias *bias; /* owned; behind the request's own entries there is room for its stop ids */
 	size_t biases;
 	struct grammar_state *grammar; /* owned; NULL: none */
-	bool stuck; /* the grammar allows no token of the vocabulary after the text so far */
+	bool stuck;   /* the grammar allows no token of the vocabulary after the text so far */
+	bool limited; /* its states exceed a limit after the text so far */
 };
 /* Copies what `r` lends. NO_RESOURCE: out of memory. Owner: caller, running_release. */
 enum status running_set(struct running *run, const struct engine_request *r, struct error *err);

@@ -5,6 +5,8 @@
 /* The outcome of a row without a token. */
 static enum schedule_outcome outcome_without(const struct running *run, const struct sample_result *r)
 {
+	if (r->status == SAMPLE_EMPTY && run->limited)
+		return SCHEDULE_LIMITED;
 	return r->status == SAMPLE_EMPTY && run->biases && !run->stuck ? SCHEDULE_FORBIDDEN : SCHEDULE_FAILED;
 }
 
@@ -19,7 +21,9 @@ static enum schedule_outcome outcome_of(const struct running *run, const struct 
 		return outcome_without(run, r);
 	if (run->grammar)
 		accepted = grammar_accept(run->grammar, r->id);
-	if (accepted == GRAMMAR_REFUSED || accepted == GRAMMAR_FAILED)
+	if (accepted == GRAMMAR_FAILED)
+		return SCHEDULE_LIMITED;
+	if (accepted == GRAMMAR_REFUSED)
 		return SCHEDULE_FAILED;
 	if (accepted == GRAMMAR_ENDED)
 		return SCHEDULE_STOPPED;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/generation_config.h"
 
+#include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -60,10 +61,12 @@ static enum status read_number(const struct json_keys *k, const char *key, doubl
 
 	if (st || isnan(*out))
 		return st;
-	if (*out < least || *out > most || (open && *out == least))
-		return error_set(k->err, STATUS_BAD_INPUT, "%s: %s is %g; it must be %s %g%s", k->path, key,
-				 *out, open ? "above" : "at least", least,
-				 isinf(most) ? "" : " and at most 1");
+	if (*out > most)
+		return error_set(k->err, STATUS_BAD_INPUT, "%s: %s is %g; it must be at most %g", k->path,
+				 key, *out, most);
+	if (*out < least || (open && *out == least))
+		return error_set(k->err, STATUS_BAD_INPUT, "%s: %s is %g; it must be %s %g", k->path, key,
+				 *out, open ? "above" : "at least", least);
 	return STATUS_OK;
 }
 
@@ -89,13 +92,13 @@ static enum status read_all(const struct json_keys *k, struct generation_config 
 	if (!st)
 		st = read_token(k, "pad_token_id", &c->pad);
 	if (!st)
-		st = read_number(k, "temperature", 0, INFINITY, false, &c->temperature);
+		st = read_number(k, "temperature", 0, FLT_MAX, false, &c->temperature);
 	if (!st)
 		st = read_number(k, "top_p", 0, 1, true, &c->top_p);
 	if (!st)
 		st = read_number(k, "min_p", 0, 1, false, &c->min_p);
 	if (!st)
-		st = read_number(k, "repetition_penalty", 0, INFINITY, true, &c->repetition_penalty);
+		st = read_number(k, "repetition_penalty", 0, FLT_MAX, true, &c->repetition_penalty);
 	if (!st)
 		st = read_whole(k, "top_k", &c->top_k);
 	if (!st)

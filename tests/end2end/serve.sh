@@ -379,6 +379,8 @@ ok "and it ends" down
 # An address alone is not enough: a sandbox may have ::1 and drop what is sent to it. Port 1 has no server, so it refuses.
 if curl -sv --max-time 5 'http://[::1]:1/' 2>&1 | grep -q 'Connection refused'; then
 	ok "an address of IPv6" up --host ::1
+	ok "ends" down
+	ok "in brackets too" up --host '[::1]'
 	ok "is in brackets in the URL" says '^API and chat page: http://\[::1\]:[0-9]*$' serve.out
 	ok "and in the command" says '^curl http://\[::1\]:[0-9]*/v1' serve.out
 	ok "it answers there" is 200 /v1/completions "$hello"

@@ -76,6 +76,7 @@ ok "several requests on one connection" [ "$(curl -s -o out -w '%{num_connects} 
 ok "an unknown endpoint is 404" is 404 /v1/nothing '{}'
 ok "in OpenAI's shape" says '{"error":{"message":"there is no endpoint /v1/nothing","type":"not_found_error","param":null,"code":"not_found"}}' out
 ok "a wrong method is 405" [ "$(curl -s -o out -w '%{http_code}' "$url/v1/completions")" = 405 ]
+ok "and names the right one" sh -c "curl -si $url/v1/completions | tr -d '\r' | grep -qx 'Allow: POST'"
 ok "a preflight is answered" sh -c "curl -s -i -X OPTIONS $url/v1/chat/completions | grep -qi 'access-control-allow-origin: https://page.example'"
 
 say 'The quick brown föx jumps over it all.'
@@ -200,6 +201,16 @@ ok "a long header" [ "$(curl -s -o out -w '%{http_code}' -H "X-Long: $(cat long)
 # These never reach our code: libmicrohttpd answers with a page of its own and closes the connection, as the how-to says.
 # raw TEXT: the server's answer to these bytes is in out, up to the end of the connection
 raw() { printf "$1" | timeout 60 curl -sN "telnet://${url#http://}" > out; }
+one_length='states the length of the body more than once'
+raw 'GET http://host.example/health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
+ok "a target with a host" sh -c "head -n 1 out | grep -q 200 && grep -q ok out"
+raw 'GET HTTP://host.example HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
+ok "one without a path" sh -c "head -n 1 out | grep -q 200 && grep -q '<title>assay' out"
+for two in 'Content-Length: 5\r\nContent-Length: 60' 'Content-Length: 5\r\nTransfer-Encoding: chunked'; do
+	raw "POST /tokenize HTTP/1.1\r\nHost: a\r\n$two\r\n\r\n0\r\n\r\nGET /health HTTP/1.1\r\n\r\n"
+	ok "a body with two lengths is refused" sh -c "head -n 1 out | grep -q '^HTTP/1.1 400 ' && grep -q '$one_length' out"
+	ok "and nothing after it is read" [ "$(grep -c '^HTTP/1.1 ' out)" = 1 ]
+done
 by_library() { raw "$2" && head -n 1 out | grep -q "^HTTP/1.1 $1 " && says '^Connection: close' out && says '<title>' out; } # STATUS TEXT
 ok "a long path is 414" by_library 414 "GET /$(cat long) HTTP/1.1\r\nHost: a\r\n\r\n"
 ok "another version of HTTP is 505" by_library 505 'GET /health HTTP/9.1\r\nHost: a\r\n\r\n'
@@ -265,6 +276,10 @@ ok "connections without a request are closed, also those beyond the limit" sh -c
 ok "and it serves on" sh -c "curl -s --max-time 10 $url/health | grep -q ok"
 chmod 644 keys
 ok "keys that others can read" sh -c "'$build/tests/serve/serve_front' '$tmp/model' --api-key-file keys > /dev/null 2> err < /dev/null; [ \$? = 2 ] && grep -q 'keys can be used by other users (mode 644); run chmod 600 on it' err"
+for bad in 'k\000e\000y\000\n\000' 'one\ntwo\001\n'; do
+	(umask 077 && printf "$bad" > badkeys)
+	ok "keys with a control character are refused by file, line and byte" sh -c "'$build/tests/serve/serve_front' '$tmp/model' --api-key-file badkeys > /dev/null 2> err < /dev/null; [ \$? = 2 ] && grep -q 'badkeys:[12]: byte [24] of the key is the control character 0x0[01]' err"
+done
 ok "no file of keys" sh -c "'$build/tests/serve/serve_front' '$tmp/model' --api-key-file nowhere > /dev/null 2> err < /dev/null; [ \$? = 2 ] && grep -q 'nowhere' err"
 down
 

@@ -57,7 +57,9 @@ class Generator:
         return {"type": "string"}, lambda: self.text(0, 8)
 
     def integer(self, depth):
-        low, high = sorted(self.r.randint(-10 ** self.r.randint(1, 12), 10 ** self.r.randint(1, 12)) for _ in range(2))
+        most = 18 if self.r.randint(0, 3) else 19  # 64-bit identifiers, times in nanoseconds
+        low, high = sorted(max(-2 ** 63 + 2, min(2 ** 63 - 2, self.r.randint(-10 ** self.r.randint(1, most), 10 ** self.r.randint(1, most))))
+                           for _ in range(2))
         kind = self.r.randint(0, 5)
         if kind == 0:
             return {"type": "integer"}, lambda: self.r.randint(-10 ** 9, 10 ** 9)
@@ -65,9 +67,9 @@ class Generator:
             step = self.r.randint(2, 60)
             return {"type": "integer", "multipleOf": step}, lambda: step * self.r.randint(-99, 99)
         if kind == 2:
-            return {"type": "integer", "minimum": low}, lambda: low + self.r.randint(0, 10 ** 6)
+            return {"type": "integer", "minimum": low}, lambda: min(low + self.r.randint(0, 10 ** 6), 2 ** 63 - 1)
         if kind == 3:
-            return {"type": "integer", "exclusiveMaximum": high}, lambda: high - self.r.randint(1, 10 ** 6)
+            return {"type": "integer", "exclusiveMaximum": high}, lambda: max(high - self.r.randint(1, 10 ** 6), 1 - 2 ** 63)
         if kind == 4 and high - low >= 2:
             return ({"type": "integer", "exclusiveMinimum": low, "exclusiveMaximum": high},
                     lambda: self.r.randint(low + 1, high - 1))

@@ -431,6 +431,26 @@ static void test_requests__a_grammar_that_allows_no_token_fails_its_request_only
 	bed_close(&b);
 }
 
+/* Each letter may end a repetition, so the states grow with the text until they exceed the limit. */
+static void test_requests__a_grammar_that_exceeds_a_limit_is_the_requests_own_fault(void **state)
+{
+	struct engine_request r = bed_request(1, text, TEXT, 60), other = r;
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, 0);
+	r.grammar = "{\"type\": \"regex\", \"pattern\": \"([a-z]{0,200}){1,400}\"}";
+	r.grammar_size = strlen(r.grammar);
+	other.id = 2;
+	ask(&b, &r);
+	ask(&b, &other);
+	bed_run(b.e, b.h, 2);
+	assert_int_equal(b.h[0].last.end, ENGINE_END_REFUSED);
+	assert_non_null(strstr(b.h[0].last.text, "the grammar is too ambiguous"));
+	assert_int_equal(b.h[1].last.end, ENGINE_END_LENGTH);
+	bed_close(&b);
+}
+
 /* Only the refusal of the first one is about the grammar itself. For a command the two others are errors. */
 static void test_requests__a_bad_grammar_is_told_from_a_bad_request(void **state)
 {
@@ -472,6 +492,7 @@ int main(void)
 		cmocka_unit_test(test_requests__a_grammar_ends_complete),
 		cmocka_unit_test(test_requests__a_complete_grammar_ends_before_min_tokens),
 		cmocka_unit_test(test_requests__a_bias_that_leaves_no_token_is_refused),
+		cmocka_unit_test(test_requests__a_grammar_that_exceeds_a_limit_is_the_requests_own_fault),
 		cmocka_unit_test(test_requests__a_bad_grammar_is_told_from_a_bad_request),
 		cmocka_unit_test(test_requests__a_grammar_that_allows_no_token_fails_its_request_only),
 	};

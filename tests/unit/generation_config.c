@@ -31,11 +31,12 @@ static void test_generation_config__what_models_give(void **state)
 	struct error err;
 
 	(void)state;
-	assert_int_equal(read("{\"bos_token_id\": 151643, \"pad_token_id\": 151643, \"do_sample\": true, \"eos_token_id\": "
-			      "[151645, 151643], \"repetition_penalty\": 1.05, \"temperature\": 0.7, \"top_p\": 0.8, \"top_k\": "
-			      "20, \"transformers_version\": \"4.37.0\"}",
-			      &c, &err),
-			 STATUS_OK);
+	assert_int_equal(
+		read("{\"bos_token_id\": 151643, \"pad_token_id\": 151643, \"do_sample\": true, \"eos_token_id\": "
+		     "[151645, 151643], \"repetition_penalty\": 1.05, \"temperature\": 0.7, \"top_p\": 0.8, \"top_k\": "
+		     "20, \"transformers_version\": \"4.37.0\"}",
+		     &c, &err),
+		STATUS_OK);
 	assert_int_equal(c.eos_count, 2);
 	assert_int_equal(c.eos[0], 151645);
 	assert_int_equal(c.eos[1], 151643);
@@ -81,9 +82,11 @@ static void test_generation_config__bad_values_are_named(void **state)
 		{"{\"pad_token_id\": []}", "pad_token_id is not a token id"},
 		{"{\"temperature\": -1}", "temperature is -1; it must be at least 0"},
 		{"{\"temperature\": \"hot\"}", "temperature is not a number"},
-		{"{\"top_p\": 0}", "top_p is 0; it must be above 0 and at most 1"},
-		{"{\"top_p\": 1.5}", "top_p is 1.5; it must be above 0 and at most 1"},
-		{"{\"min_p\": 2}", "min_p is 2; it must be at least 0 and at most 1"},
+		{"{\"top_p\": 0}", "top_p is 0; it must be above 0"},
+		{"{\"top_p\": 1.5}", "top_p is 1.5; it must be at most 1"},
+		{"{\"min_p\": 2}", "min_p is 2; it must be at most 1"},
+		{"{\"temperature\": 1e300}", "temperature is 1e+300; it must be at most 3.40282e+38"},
+		{"{\"repetition_penalty\": 1e300}", "repetition_penalty is 1e+300; it must be at most"},
 		{"{\"repetition_penalty\": 0}", "repetition_penalty is 0; it must be above 0"},
 		{"{\"top_k\": 1.5}", "top_k is not a count"},
 		{"{\"max_new_tokens\": -5}", "max_new_tokens is not a count"},

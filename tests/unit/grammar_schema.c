@@ -80,6 +80,21 @@ static void test_schema__integers(void **state)
 		   YES("7", "10", "99", "100", "1234"), NO("6", "0", "1235", "2000", "-7", "9999", "07"));
 	bed_schema("{\"type\":\"integer\",\"minimum\":-15,\"exclusiveMaximum\":3}",
 		   YES("-15", "-9", "0", "2"), NO("-16", "3", "-100"));
+	bed_schema("{\"type\":\"integer\",\"minimum\":1700000000000000000,\"maximum\":9223372036854775806}",
+		   YES("1700000000000000000", "1999999999999999999", "9223372036854775806"),
+		   NO("999999999999999999", "1699999999999999999", "9223372036854775807",
+		      "17000000000000000000"));
+	bed_schema("{\"type\":\"integer\",\"maximum\":-2000000000000000000}",
+		   YES("-2000000000000000000", "-9223372036854775807"),
+		   NO("-1999999999999999999", "0", "-9223372036854775808"));
+	bed_schema("{\"type\":\"integer\",\"minimum\":9223372036854775807}", YES("9223372036854775807"),
+		   NO("9223372036854775806", "9", "-9223372036854775807"));
+	bed_schema("{\"type\":\"integer\",\"minimum\":-9223372036854775808,\"maximum\":1e30}",
+		   YES("-9223372036854775807", "0", "9223372036854775807"), NO("9223372036854775808"));
+	/* none that can be enforced: any integer */
+	bed_schema("{\"type\":\"integer\",\"minimum\":1e30}", YES("0", "-5"), NO("1.5"));
+	bed_schema("{\"type\":\"integer\",\"multipleOf\":7,\"minimum\":0}",
+		   YES("0", "7", "999999999999999999"), NO("1", "-7", "9999999999999999997"));
 	bed_schema("{\"type\":\"integer\",\"exclusiveMinimum\":0.5}", YES("1", "99999"), NO("0", "-1"));
 	bed_schema("{\"type\":\"integer\",\"multipleOf\":7}", YES("0", "7", "-14", "700"), NO("1", "71"));
 	bed_schema("{\"type\":\"integer\",\"multipleOf\":5,\"minimum\":3,\"maximum\":11}", YES("5", "10"),
@@ -100,6 +115,9 @@ static void test_schema__numbers(void **state)
 		   NO("0.0002", "0"));
 	bed_schema("{\"type\":\"number\",\"maximum\":-1.5}", YES("-1.5", "-2", "-100.25"),
 		   NO("-1.4", "0", "1"));
+	bed_schema("{\"type\":\"number\",\"minimum\":1.5e18}",
+		   YES("1500000000000000000.5", "2000000000000000000"),
+		   NO("1499999999999999999", "999999999999999999", "0.5"));
 	bed_schema("{\"type\":\"number\",\"minimum\":3,\"exclusiveMinimum\":true}", YES("3.1", "4"),
 		   NO("3", "3.0"));
 }
@@ -238,6 +256,12 @@ static void test_schema__unenforced_is_named(void **state)
 	strict("{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}]}", "\"oneOf\"");
 	strict("{\"type\":\"number\",\"multipleOf\":0.01}", "\"multipleOf\"");
 	strict("{\"type\":\"number\",\"minimum\":1e-300}", "digits behind the point");
+	strict("{\"type\":\"number\",\"minimum\":1e20}", "a minimum of 1e+20 is not enforced");
+	strict("{\"type\":\"integer\",\"minimum\":1e19}", "a minimum of 1e+19 is not enforced");
+	strict("{\"type\":\"integer\",\"exclusiveMinimum\":9223372036854775807}", "a minimum of 9.22337e+18");
+	strict("{\"type\":\"integer\",\"maximum\":-9223372036854775808}", "a maximum of -9.22337e+18");
+	strict("{\"type\":\"integer\",\"exclusiveMaximum\":-9223372036854775807}", "a maximum of");
+	strict("{\"type\":\"number\",\"maximum\":-1e300}", "a maximum of -1e+300 is not enforced");
 	strict("{\"type\":\"string\",\"enum\":[\"a\"],\"minLength\":2}", "beside \"enum\"");
 	strict("{\"type\":\"object\",\"minProperties\":2}", "\"minProperties\"");
 	strict("{\"type\":\"string\",\"pattern\":\"^(ab|c)*$\",\"maxLength\":5}", "\"minLength\" and");
@@ -284,7 +308,8 @@ static void test_schema__malformed(void **state)
 	    "schema.pattern: regular expression");
 	bad("{\"type\":\"integer\",\"minimum\":\"a\"}", STATUS_BAD_INPUT, "\"minimum\" is not a number");
 	bad("{\"type\":\"integer\",\"multipleOf\":0}", STATUS_BAD_INPUT, "\"multipleOf\"");
-	bad("{\"properties\":{\"a\":{\"type\":\"array\",\"minItems\":-1}}}", STATUS_BAD_INPUT, "schema.properties.a: \"minItems\"");
+	bad("{\"properties\":{\"a\":{\"type\":\"array\",\"minItems\":-1}}}", STATUS_BAD_INPUT,
+	    "schema.properties.a: \"minItems\"");
 	bad("{\"type\":\"array\",\"items\":1}", STATUS_BAD_INPUT, "schema.items: a schema is neither");
 	bad("{\"type\":\"array\",\"prefixItems\":{}}", STATUS_BAD_INPUT, "\"prefixItems\" is not a list");
 	bad("{\"enum\":1}", STATUS_BAD_INPUT, "\"enum\" is not a list");

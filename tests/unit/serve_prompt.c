@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text side of a model: its own Jinja template, its defaults, the form of its calls, and where thoughts
  * begin. */
+#include <float.h>
 #include "scratch.h"
 
 #include <math.h>
@@ -119,6 +120,7 @@ static void test_prompt__the_models_defaults(void **state)
 		{"{\"do_sample\":false,\"top_p\":0.5}", "\"temperature\":0.5", 0.5f, 1, 0, 0, 16},
 		{"{\"do_sample\":true,\"temperature\":0.25,\"top_p\":0.5,\"top_k\":9}", "", 0.25f, 0.5f, 9, 0,
 		 16},
+		{"{\"top_p\":1e-300}", "", 1, FLT_MIN, 0, 0, 16}, /* above 0 as a float too */
 		{"{\"max_new_tokens\":7}", "", 1, 1, 0, 7, 7},
 		{"{\"max_new_tokens\":7}", "\"max_tokens\":9", 1, 1, 0, 9, 9},
 		{"{\"max_new_tokens\":7}", "\"min_tokens\":7", 1, 1, 0, 7, 7},

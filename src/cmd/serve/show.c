@@ -14,7 +14,7 @@ void serve_show_ready(const struct serving *s)
 	const char *scheme = s->o->certificate ? "https" : "http";
 	const bool any = !strcmp(s->o->host, "0.0.0.0") || !strcmp(s->o->host, "::");
 	const char *host = any ? "127.0.0.1" : s->o->host;
-	const char *open = strchr(host, ':') ? "[" : "", *close = *open ? "]" : "";
+	const char *open = strchr(host, ':') && *host != '[' ? "[" : "", *close = *open ? "]" : "";
 	const double tokens = number(s->ready, "pages") * number(s->ready, "page_tokens");
 
 	printf("%s on %s: loaded in %.1f s, weights %.2f GB, KV cache %.2f GB for %.0f tokens, at most %.0f "

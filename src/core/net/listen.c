@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -57,13 +58,16 @@ enum status listen_open(int *fd, const char *address, uint16_t *port, struct err
 {
 	const struct addrinfo hints = {
 		.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+	const size_t size = strlen(address);
+	const bool bracketed = size > 2 && address[0] == '[' && address[size - 1] == ']';
 	struct addrinfo *found = NULL;
-	char number[8];
+	char bare[256], number[8];
 	enum status st;
 	int code;
 
 	snprintf(number, sizeof(number), "%u", (unsigned)*port);
-	code = getaddrinfo(address, number, &hints, &found);
+	snprintf(bare, sizeof(bare), "%.*s", (int)(bracketed ? size - 2 : size), address + bracketed);
+	code = getaddrinfo(bare, number, &hints, &found);
 	if (code)
 		return error_set(err, STATUS_BAD_INPUT, "\"%.200s\" is no address to listen on: %s", address,
 				 gai_strerror(code));

@@ -89,6 +89,13 @@ static void take_result(struct schedule *s, const struct schedule_entry *e, stru
 			    "logit_bias forbids every token that can follow the text");
 		return;
 	}
+	if (result->finite && result->outcome == SCHEDULE_LIMITED) {
+		request_end(
+			s, e->number, ENGINE_END_REFUSED,
+			"the grammar is too ambiguous after this text: its states exceed a limit; make it "
+			"simpler, for example with fewer repetitions within repetitions");
+		return;
+	}
 	if (!result->finite || result->outcome == SCHEDULE_FAILED) {
 		request_end(s, e->number, ENGINE_END_FAILED,
 			    result->finite ? "no token can follow: every token is excluded"

@@ -176,6 +176,7 @@ enum schedule_outcome {
 	SCHEDULE_CONTINUES,
 	SCHEDULE_STOPPED,   /* the last token of `tokens` ends the text: a stop id, or the grammar's end */
 	SCHEDULE_FORBIDDEN, /* no token could be chosen: the request's bias forbids each allowed one */
+	SCHEDULE_LIMITED,   /* no token could be chosen: the request's grammar exceeded a limit */
 	SCHEDULE_FAILED,    /* no token could be chosen for another reason */
 };
 

@@ -32,7 +32,8 @@ struct exchange {
 	struct text reply; /* the body, if there is no answer */
 	int http;
 	unsigned retry_s;
-	const char *type; /* content type of `reply` */
+	const char *type;  /* content type of `reply` */
+	const char *takes; /* of a response 405: the method that the endpoint takes */
 	uint64_t begun_ns, retry_ns;
 	uint64_t complete_ns; /* when the whole request was there; 0: not yet, or it is refused before */
 	uint64_t done_ns;     /* when the whole response was there; 0: not yet */

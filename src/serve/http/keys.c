@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/http/keys.h"
 
+#include <ctype.h>
 #include <nettle/memops.h>
 #include <nettle/sha2.h>
 #include <sys/stat.h>
@@ -23,10 +24,18 @@ static enum status add_key(struct keys *k, const char *key, size_t size, const c
 {
 	uint8_t(*grown)[32];
 
+	for (; size && (*key == ' ' || *key == '\t'); key++)
+		size--;
 	while (size && (key[size - 1] == '\r' || key[size - 1] == ' ' || key[size - 1] == '\t'))
 		size--;
 	if (!size || *key == '#')
 		return STATUS_OK;
+	for (size_t i = 0; i < size; i++)
+		if (iscntrl((unsigned char)key[i]))
+			return error_set(err, STATUS_BAD_INPUT,
+					 "%s:%zu: byte %zu of the key is the control character 0x%02x; save "
+					 "the file as plain text (UTF-8)",
+					 path, line, i + 1, (unsigned char)key[i]);
 	if (size > KEY_BYTES_MOST || k->count == KEYS_MOST)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "%s:%zu: more than %d keys, or a key of over %d bytes", path, line,
@@ -55,18 +64,24 @@ static enum status check_mode(const char *path, struct error *err)
 
 enum status keys_read(struct keys *k, const char *path, struct error *err)
 {
-	char *text = NULL, *at;
+	char *text = NULL;
+	const char *at;
 	size_t size, line = 1;
+	static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8 */
 	enum status st = check_mode(path, err);
 
 	*k = (struct keys){0};
 	if (!st)
 		st = file_read(&text, &size, path, FILE_MOST, err);
-	for (at = text; !st && *at; line++) {
-		size_t length = strcspn(at, "\n");
+	at = text;
+	if (!st && !strncmp(text, mark, strlen(mark)))
+		at += strlen(mark);
+	for (; !st && at < text + size; line++) {
+		const char *end = memchr(at, '\n', (size_t)(text + size - at));
+		const size_t length = end ? (size_t)(end - at) : (size_t)(text + size - at);
 
 		st = add_key(k, at, length, path, line, err);
-		at += length + (at[length] == '\n');
+		at += length + 1;
 	}
 	if (text)
 		explicit_bzero(text, size);

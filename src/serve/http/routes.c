@@ -133,7 +133,21 @@ static const struct route routes[] = {
 	{"POST", "/detokenize", .protocol = PROTOCOL_DETOKENIZE},
 };
 
-const struct route *route_find(const char *method, const char *path, struct api_error *err)
+const char *route_path(const char *target)
+{
+	static const char *const schemes[] = {"http://", "https://"};
+
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+		if (!strncasecmp(target, schemes[i], strlen(schemes[i]))) {
+			const char *path = strchr(target + strlen(schemes[i]), '/');
+
+			return path ? path : "/";
+		}
+	return target;
+}
+
+const struct route *route_find(const char *method, const char *path, const char **takes,
+			       struct api_error *err)
 {
 	const struct route *other = NULL;
 	const char *verb = strcmp(method, "HEAD") ? method : "GET";
@@ -147,6 +161,7 @@ const struct route *route_find(const char *method, const char *path, struct api_
 			return r;
 		other = r;
 	}
+	*takes = other ? other->method : NULL;
 	if (other)
 		api_fail(err, 405, "method_not_allowed", "%s takes %s, not %.20s", other->path, other->method,
 			 method);

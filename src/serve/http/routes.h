@@ -12,6 +12,9 @@ struct route {
 	/* GET: fills x->reply, x->type and x->http. */
 	void (*get)(struct exchange *x, const char *path);
 };
-/* NULL: *err is 404 or 405. */
-const struct route *route_find(const char *method, const char *path, struct api_error *err);
+/* NULL: *err is 404 or 405; with 405, *takes is the method that the endpoint takes. */
+const struct route *route_find(const char *method, const char *path, const char **takes,
+			       struct api_error *err);
+/* The path of a request's target, which may have a scheme and a host before it (RFC 9112, 3.2.2). */
+const char *route_path(const char *target);
 #endif

@@ -43,6 +43,8 @@ static void add_headers(struct MHD_Response *response, const struct exchange *x)
 		x->fe->mhd.add_response_header(response, "Connection", "close");
 	if (x->http == 401)
 		x->fe->mhd.add_response_header(response, "WWW-Authenticate", "Bearer");
+	if (x->takes)
+		x->fe->mhd.add_response_header(response, "Allow", x->takes);
 	if (x->answer)
 		x->fe->mhd.add_response_header(response, "x-request-id", x->answer->id);
 	x->fe->mhd.add_response_header(response, "X-Content-Type-Options", "nosniff");
@@ -186,6 +188,29 @@ static bool allow(struct exchange *x, struct api_error *e)
 			    : "an API key is missing: send it as \"Authorization: Bearer KEY\"");
 }
 
+static enum MHD_Result count_length(void *count, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	(void)kind, (void)value;
+	*(int *)count +=
+		!strcasecmp(name, "Content-Length") || !strcasecmp(name, "Transfer-Encoding") ? 1 : 0;
+	return MHD_YES;
+}
+
+/* A request whose end can be read in two ways may hide another one from a proxy (RFC 9112, 6.3). */
+static bool check_framing(struct exchange *x, struct api_error *e)
+{
+	int count = 0;
+
+	x->fe->mhd.get_connection_values(x->connection, MHD_HEADER_KIND, count_length, &count);
+	if (count <= 1)
+		return true;
+	x->last = x->discard = true;
+	return api_wrong(
+		e, "",
+		"the header states the length of the body more than once: send one Content-Length or "
+		"Transfer-Encoding");
+}
+
 /* A body that is too large is read and dropped up to a limit: most clients read the error only after they
  * have sent everything. */
 static bool check_length(struct exchange *x, struct api_error *e)
@@ -215,12 +240,14 @@ static enum MHD_Result begin(struct front_end *fe, struct MHD_Connection *connec
 {
 	struct api_error e = {0};
 	bool preflight = !strcmp(method, "OPTIONS") && fe->o.cors_origin;
-	const struct route *route = preflight ? NULL : route_find(method, url, &e);
+	const char *path = route_path(url), *takes = NULL;
+	const struct route *route = preflight ? NULL : route_find(method, path, &takes, &e);
 	struct exchange *x = exchange_create(fe, connection, route);
 
 	if (!x)
 		return MHD_NO;
 	*con_cls = x;
+	x->takes = takes;
 	x->peer = peer_of(x);
 	if (x->peer)
 		x->peer->exchange = x;
@@ -234,13 +261,13 @@ static enum MHD_Result begin(struct front_end *fe, struct MHD_Connection *connec
 		x->state = EXCHANGE_READY;
 	} else if (!route || !allow(x, &e)) {
 		exchange_error(x, &e);
-	} else if (!check_length(x, &e)) {
+	} else if (!check_framing(x, &e) || !check_length(x, &e)) {
 		exchange_error(x, &e);
 		return send_response(x); /* the body is not read, so MHD closes the connection */
 	} else if (route->get) {
 		x->http = 200;
 		x->state = EXCHANGE_READY;
-		route->get(x, url);
+		route->get(x, path);
 	}
 	/* The next call sends what is ready. A response to this one would end the connection. */
 	x->discard |= x->state == EXCHANGE_READY;

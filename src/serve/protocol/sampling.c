@@ -2,6 +2,7 @@
 /* Fields that all endpoints share: model, sampling, lengths, stops, bias. */
 #include "serve/protocol/request_internal.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "core/math/fnv1a.h"
@@ -225,14 +226,20 @@ static uint64_t new_seed(void)
 	return random_hex(hex, sizeof(hex)) ? strtoull(hex, NULL, 16) : 0;
 }
 
+/* A number above 0 as a float above 0. */
+static float positive(double x)
+{
+	return x > 0 && x < FLT_MIN ? FLT_MIN : (float)x;
+}
+
 static void take(struct request *r, const struct values *v)
 {
 	int64_t most = v->max_completion_tokens >= 0 ? v->max_completion_tokens : v->max_tokens;
 
 	r->engine.sampling = (struct engine_sampling){.temperature = (float)v->temperature,
-						      .top_p = (float)v->top_p,
+						      .top_p = positive(v->top_p),
 						      .min_p = (float)v->min_p,
-						      .repetition = (float)v->repetition,
+						      .repetition = positive(v->repetition),
 						      .presence = (float)v->presence,
 						      .frequency = (float)v->frequency,
 						      .top_k = v->top_k > 0 ? (int32_t)v->top_k : 0,

@@ -65,6 +65,9 @@ static enum status add_vocab(struct reading *r, json_t *vocab)
 		struct error why = {0};
 		bool written;
 
+		if (id < 0 || id >= VOCAB_IDS_MAX)
+			return REFUSE(r, STATUS_BAD_INPUT, "model.vocab: the id of \"%.60s\" is not 0 to %d",
+				      key, VOCAB_IDS_MAX - 1);
 		r->token.size = 0;
 		text_add_bytes(&r->token, key, size);
 		if (r->token.failed)
@@ -73,9 +76,8 @@ static enum status add_vocab(struct reading *r, json_t *vocab)
 		/* a token outside the byte alphabet cannot result from merges; it can be decoded, but never
 		 * encoded */
 		if (name_it(r,
-			    vocab_add(&r->t->vocab, id >= 0 && id < VOCAB_IDS_MAX ? (int32_t)id : -1,
-				      written ? r->token.data : key, written ? made : size,
-				      written ? VOCAB_TEXT : VOCAB_MARKUP, &why),
+			    vocab_add(&r->t->vocab, (int32_t)id, written ? r->token.data : key,
+				      written ? made : size, written ? VOCAB_TEXT : VOCAB_MARKUP, &why),
 			    &why))
 			return r->err->status;
 	}
@@ -197,14 +199,15 @@ static enum status read_normalizer(struct reading *r, const json_t *n)
 		{
 			st = json_is_object(part) && strcmp(json_member_text(part, "type"), "Sequence") != 0
 				     ? read_normalizer(r, part)
-				     : REFUSE(r, STATUS_UNSUPPORTED, "%s", "a normalizer within two others");
+				     : REFUSE(r, STATUS_UNSUPPORTED, "%s",
+					      "a normalizer within two others is not supported");
 			if (st)
 				return st;
 		}
 		return STATUS_OK;
 	}
 	if (strcmp(type, "NFC") != 0)
-		return REFUSE(r, STATUS_UNSUPPORTED, "the normalizer \"%.60s\" (only NFC is supported)",
+		return REFUSE(r, STATUS_UNSUPPORTED, "the normalizer \"%.60s\" is not supported; only NFC is",
 			      type);
 	if (!r->t->nfc)
 		st = nfc_create(&r->t->nfc, &why);
@@ -225,10 +228,11 @@ static enum status add_split(struct reading *r, const json_t *step)
 	bool invert = json_is_true(json_object_get(step, "invert"));
 
 	if (!*regex)
-		return REFUSE(r, STATUS_UNSUPPORTED, "%s", "a Split without a Regex");
+		return REFUSE(r, STATUS_UNSUPPORTED, "%s", "a Split without a Regex is not supported");
 	/* both variants keep the matches, because these expressions match every character */
 	if (strcmp(behaviour, "Isolated") != 0 && !(invert && !strcmp(behaviour, "Removed")))
-		return REFUSE(r, STATUS_UNSUPPORTED, "the Split behaviour \"%.60s\"", behaviour);
+		return REFUSE(r, STATUS_UNSUPPORTED, "the Split behaviour \"%.60s\" is not supported",
+			      behaviour);
 	return add_step(r, regex);
 }
 
@@ -248,14 +252,17 @@ static enum status read_pre_tokenizer(struct reading *r, const json_t *step, boo
 		}
 		return STATUS_OK;
 	}
+	if (!*type)
+		return REFUSE(r, STATUS_BAD_INPUT, "%s", "it has no pre_tokenizer, or one without a type");
 	if (!strcmp(type, "Split"))
 		return add_split(r, step);
 	if (!strcmp(type, "Digits"))
 		return add_step(r, is_set(step, "individual_digits") ? pretoken_digit : pretoken_digits);
 	if (strcmp(type, "ByteLevel") != 0)
-		return REFUSE(r, STATUS_UNSUPPORTED, "the pre-tokenizer \"%.60s\"", type);
+		return REFUSE(r, STATUS_UNSUPPORTED, "the pre-tokenizer \"%.60s\" is not supported", type);
 	if (is_set(step, "add_prefix_space"))
-		return REFUSE(r, STATUS_UNSUPPORTED, "%s", "a ByteLevel with add_prefix_space");
+		return REFUSE(r, STATUS_UNSUPPORTED, "%s",
+			      "a ByteLevel with add_prefix_space is not supported");
 	r->byte_level = true;
 	part = json_object_get(step, "use_regex");
 	return !part || json_is_true(part) ? add_step(r, pretoken_gpt2) : STATUS_OK;
@@ -284,10 +291,12 @@ static enum status check_model(struct reading *r, const json_t *model)
 	if (!json_is_object(model))
 		return REFUSE(r, STATUS_BAD_INPUT, "%s", "it has no model");
 	if (*type && strcmp(type, "BPE") != 0)
-		return REFUSE(r, STATUS_UNSUPPORTED, "the model \"%.60s\" (only BPE is supported)", type);
+		return REFUSE(r, STATUS_UNSUPPORTED, "the model \"%.60s\" is not supported; only BPE is",
+			      type);
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
 		if (is_set(model, unknown[i]))
-			return REFUSE(r, STATUS_UNSUPPORTED, "model.%s is set", unknown[i]);
+			return REFUSE(r, STATUS_UNSUPPORTED, "model.%s is set, which is not supported",
+				      unknown[i]);
 	return STATUS_OK;
 }
 
@@ -310,7 +319,9 @@ static enum status read_model(struct reading *r, const json_t *root)
 		return st;
 	for (i = 0; is_set(model, "unk_token") && i < 256; i++)
 		if (r->t->vocab.of_byte[i] < 0 && i != 0xc0 && i != 0xc1 && i < 0xf5)
-			return REFUSE(r, STATUS_UNSUPPORTED, "an unk_token, and no token for byte %zu", i);
+			return REFUSE(r, STATUS_UNSUPPORTED,
+				      "it has an unk_token and no token for byte %zu, which is not supported",
+				      i);
 	added_index(&r->t->added);
 	r->t->whole_first = is_set(model, "ignore_merges");
 	return STATUS_OK;
@@ -328,7 +339,8 @@ enum status tokenizer_take_json(struct tokenizer *t, const char *name, const jso
 	if (!st)
 		st = read_pre_tokenizer(&r, json_object_get(root, "pre_tokenizer"), false);
 	if (!st && !r.byte_level)
-		st = REFUSE(&r, STATUS_UNSUPPORTED, "%s", "no pre-tokenizer is ByteLevel");
+		st = REFUSE(&r, STATUS_UNSUPPORTED, "%s",
+			    "no pre-tokenizer is ByteLevel; others are not supported");
 	if (!st)
 		read_post_processor(&r, json_object_get(root, "post_processor"));
 	text_release(&r.token);

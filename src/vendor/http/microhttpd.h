@@ -25,6 +25,8 @@
 	  (struct MHD_Connection *, enum MHD_ConnectionInfoType, ...))                                       \
 	X(REQUIRED, const char *, lookup_connection_value, MHD_lookup_connection_value,                      \
 	  (struct MHD_Connection *, enum MHD_ValueKind, const char *name))                                   \
+	X(REQUIRED, int, get_connection_values, MHD_get_connection_values,                                   \
+	  (struct MHD_Connection *, enum MHD_ValueKind, MHD_KeyValueIterator each, void *arg))               \
 	X(REQUIRED, void, suspend_connection, MHD_suspend_connection, (struct MHD_Connection *))             \
 	X(REQUIRED, void, resume_connection, MHD_resume_connection, (struct MHD_Connection *))               \
 	X(REQUIRED, enum MHD_Result, queue_response, MHD_queue_response,                                     \

@@ -35,6 +35,24 @@ static struct bound bound_of(struct builder *b, const json_t *schema, const char
 	return (struct bound){far, true};
 }
 
+/* A bound beyond all integers that a text here can have is not enforced: it would leave none. `sign` is 1 for
+ * lower bounds. */
+static struct bound within_reach(struct builder *b, struct bound bound, int sign)
+{
+	const int64_t whole = json_integer_value(bound.value), last = sign * INTEGER_MOST;
+	bool beyond;
+
+	if (json_is_integer(bound.value))
+		beyond = whole == INT64_MIN ? sign < 0 : whole == last && bound.open;
+	else
+		beyond = sign * json_number_value(bound.value) >= (double)INTEGER_MOST;
+	if (!bound.value || !beyond)
+		return bound;
+	builder_unenforced(b, "a %s of %g is not enforced: numbers have at most 19 digits here",
+			   sign > 0 ? "minimum" : "maximum", json_number_value(bound.value));
+	return (struct bound){NULL, false};
+}
+
 /* The first integer within the bound; `sign` is 1 for lower bounds. */
 static int64_t integer_bound(struct bound bound, int sign)
 {
@@ -45,7 +63,7 @@ static int64_t integer_bound(struct bound bound, int sign)
 		return -sign * INTEGER_MOST;
 	if (json_is_integer(bound.value)) {
 		whole = json_integer_value(bound.value);
-		whole = whole > INTEGER_MOST ? INTEGER_MOST : whole < -INTEGER_MOST ? -INTEGER_MOST : whole;
+		whole = whole < -INTEGER_MOST ? -INTEGER_MOST : whole;
 		return bound.open ? whole + sign : whole;
 	}
 	value = json_number_value(bound.value);
@@ -107,6 +125,8 @@ struct expr *schema_number(struct schemas *s, const json_t *schema, bool integer
 	bool too_many = false;
 	struct expr *e;
 
+	low = within_reach(b, low, 1);
+	high = within_reach(b, high, -1);
 	if (b->status)
 		return NULL;
 	if (step > 1) {

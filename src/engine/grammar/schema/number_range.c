@@ -4,7 +4,7 @@
 #include "engine/grammar/automaton/marks.h"
 #include "engine/grammar/schema/number_range.h"
 
-enum { MULTIPLES_MOST = 2000, REMAINDERS_MOST = 100, INTEGER_DIGITS = 18 };
+enum { MULTIPLES_MOST = 2000, REMAINDERS_MOST = 100, INTEGER_DIGITS = 19, REMAINDER_DIGITS = 18 };
 
 struct decimal decimal_from_integer(int64_t value)
 {
@@ -101,13 +101,13 @@ static struct expr *same_length(struct builder *b, const char *low, const char *
 	if (strspn(low + 1, "0") != size - 1) {
 		expr_add(b, choice,
 			 pair(b, expr_text(b, low, 1),
-			      same_length(b, low + 1, "999999999999999999" + INTEGER_DIGITS - (size - 1))));
+			      same_length(b, low + 1, "9999999999999999999" + INTEGER_DIGITS - (size - 1))));
 		first++;
 	}
 	if (strspn(high + 1, "9") != size - 1) {
 		expr_add(b, choice,
 			 pair(b, expr_text(b, high, 1),
-			      same_length(b, "000000000000000000" + INTEGER_DIGITS - (size - 1), high + 1)));
+			      same_length(b, "0000000000000000000" + INTEGER_DIGITS - (size - 1), high + 1)));
 		last--;
 	}
 	if (first <= last)
@@ -144,8 +144,6 @@ struct expr *integer_range(struct builder *b, int64_t low, int64_t high)
 {
 	struct expr *choice = expr_group(b, EXPR_CHOICE), *part;
 
-	low = low < -INTEGER_MOST ? -INTEGER_MOST : low;
-	high = high > INTEGER_MOST ? INTEGER_MOST : high;
 	if (low > high)
 		return NULL;
 	if (high >= 0)
@@ -333,15 +331,15 @@ static struct expr *remainders(struct builder *b, uint32_t step, bool sign)
 		if (sign)
 			build_byte(b, minus, '0' + digit, '0' + digit, level[digit % step]);
 	}
-	for (unsigned place = 1; place <= INTEGER_DIGITS && !b->status; place++) {
+	for (unsigned place = 1; place <= REMAINDER_DIGITS && !b->status; place++) {
 		build_empty(b, level[0], end);
-		for (uint32_t r = 0; r < step && place < INTEGER_DIGITS; r++)
+		for (uint32_t r = 0; r < step && place < REMAINDER_DIGITS; r++)
 			next[r] = build_node(b);
-		for (uint32_t r = 0; r < step && place < INTEGER_DIGITS; r++)
+		for (uint32_t r = 0; r < step && place < REMAINDER_DIGITS; r++)
 			for (unsigned digit = 0; digit < 10; digit++)
 				build_byte(b, level[r], '0' + digit, '0' + digit,
 					   next[(r * 10 + digit) % step]);
-		if (place < INTEGER_DIGITS)
+		if (place < REMAINDER_DIGITS)
 			memcpy(level, next, step * sizeof(level[0]));
 	}
 	return expr_rule(b, rule);
@@ -357,8 +355,6 @@ struct expr *multiple_range(struct builder *b, int64_t step, int64_t low, int64_
 	int64_t first, last;
 
 	*too_many = false;
-	low = low < -INTEGER_MOST ? -INTEGER_MOST : low;
-	high = high > INTEGER_MOST ? INTEGER_MOST : high;
 	if (low > high)
 		return NULL;
 	first = -divide_down(-low, step);
