@@ -220,9 +220,9 @@ static enum status submit_compiled(struct engine *e, struct error *err)
 		/* which ones stays out of the log: a schema is part of a request */
 		if (c.warnings && e->options.load.log)
 			log_warn(e->options.load.log, LOG_TOPIC_RUN,
-				 "%zu keywords in a request's schema are not enforced; with \"strict\": true "
+				 "%zu keyword%s in a request's schema %s not enforced; with \"strict\": true "
 				 "the answer is an error that names one",
-				 c.warnings);
+				 c.warnings, c.warnings == 1 ? "" : "s", c.warnings == 1 ? "is" : "are");
 		st = c.state ? submit(e, &c.request, c.state, err) : refuse_compiled(e, &c, err);
 		compiled_release(&c);
 	}

@@ -50,14 +50,14 @@ if [ -e "$fakes/libcuda.so.1" ] && "$assay" list kernels | grep -q decode; then
 	done
 fi
 # In place of vLLM, a program with figures of its own.
-printf '#!/bin/sh\n[ "$2" != b1 ] || { echo "no such thing" >&2; exit 3; }\necho "{\\"what\\": \\"start\\", \\"seconds\\": 1}"\necho "{\\"what\\": \\"b2\\", \\"by\\": \\"peer\\", \\"batch\\": 2, \\"step_ms\\": 1000, \\"tokens_per_s\\": 2}"\necho "{\\"what\\": \\"smoke\\", \\"out_per_s\\": 1, \\"all_per_s\\": 0.5}"\necho "$1 $2 $SEQUENCES" >> asked\n' > faster && chmod +x faster
+printf '#!/bin/sh\n[ "$2" != b1 ] || { echo "no such thing" >&2; exit 3; }\necho "{\\"what\\": \\"start\\", \\"seconds\\": 1}"\necho "{\\"what\\": \\"b2\\", \\"by\\": \\"peer\\", \\"batch\\": 2, \\"step_ms\\": 100000, \\"tokens_per_s\\": 2}"\necho "{\\"what\\": \\"smoke\\", \\"out_per_s\\": 1, \\"all_per_s\\": 0.5}"\necho "$1 $2 $SEQUENCES" >> asked\n' > faster && chmod +x faster
 engine() (exec env PEER_ENGINE="$tmp/faster" OWN_SEQUENCES=4 PEER_SEQUENCES=3 MODEL="$tmp/out/model" ENGINE_RUNS="$1" "$root/tools/check-gpu-serving" steps engine > said 2>&1)
 ok "the engine's steps are timed beside a peer's" engine bf16:b2,smoke
-for line in 'bf16 b2: [0-9.]+ ms, the peer 1000, ratio 0\.[0-9]+' 'bf16 smoke: [0-9]+ tokens/s, the peer 0.5, ratio [0-9.]+'; do
+for line in 'bf16 b2: [0-9.]+ ms, the peer 100000, ratio 0\.[0-9]+' 'bf16 smoke: [0-9]+ tokens/s, the peer 0.5, ratio [0-9.]+'; do
 	ok ".. $line" grep -qxE "$line" steps/engine.txt
 done
 ok "each with its own sequences" grep -qx "bf16 b2,smoke 3" asked
-ok "a ratio is that of the figures" sh -c 'ms=$(sed -n "s/^bf16 b2: \([0-9.]*\) ms.*/\1/p" steps/engine.txt) && grep -qx "bf16 b2: $ms ms, the peer 1000, ratio $(awk "BEGIN { printf \"%.3f\", $ms / 1000 }")" steps/engine.txt'
+ok "a ratio is that of the figures" sh -c 'ms=$(sed -n "s/^bf16 b2: \([0-9.]*\) ms.*/\1/p" steps/engine.txt) && grep -qx "bf16 b2: $ms ms, the peer 100000, ratio $(awk "BEGIN { printf \"%.3f\", $ms / 100000 }")" steps/engine.txt'
 ok "a peer that fails fails the step" eval '! engine bf16:b1 && grep -qxE "bf16 b1: [0-9.]+ ms" steps/engine.txt && grep -q "^engine: no such thing" steps/steps.txt'
 ok "so does an engine without this precision" eval '! engine fp8:b2 && grep -q "^engine: time_engine: .*FP8 weights need a GPU" steps/steps.txt'
 ok "so does a precision that is none" eval '! engine int3:b2 && grep -q "^engine: int3 is no precision" steps/steps.txt'

@@ -128,7 +128,7 @@ for type in fp8 auto; do
 		--weights $type --out "$type.jsonl"
 done
 ok "FP8 weights on a CPU are an error" sh -c "'$assay' generate tiny x --raw --tokens 2 --device cpu --weights fp8 > out 2> err; [ \$? = 2 ]"
-ok "which says what takes them" says 'FP8 weights need a GPU of sm_90' err
+ok "which says what takes them" says 'FP8 weights need a GPU of the Hopper generation (sm_90)' err
 
 # What goes wrong.
 FAKE_CUDA=memory=2400 "$assay" generate tiny x --raw --tokens 1000000 --device gpu > out 2> err

@@ -145,7 +145,7 @@ CUDA_VISIBLE_DEVICES='' "$assay" serve tiny64 --plan --json > out 2> err
 ok "a plan without a GPU is for the CPU, as the server is" says '"device": "cpu"' out
 CUDA_VISIBLE_DEVICES='' "$assay" serve tiny64 --plan --device gpu > out 2> err
 ok "one for a GPU says what it needs" says 'needs --memory' err
-fit=$(sed -n 's/^whole sequences that fit  *\([0-9.]*\) of .*/\1/p' plan)
+fit=$(sed -n 's/^longest sequences that fit  *\([0-9.]*\) of .*/\1/p' plan)
 ok "a plan tells how many sequences fit, as JSON too" [ "$fit" = "$(awk '/"sequences_that_fit"/ { printf "%.1f", $2 }' plan.json)" ]
 ok "which are fewer than run at once, if the memory is small" eval '[ "${fit%.*}" -lt 16 ]'
 ok "a context within the model's positions" expect 0 serve tiny --plan --device cpu --context 32768
@@ -243,7 +243,7 @@ ok "is named, with what to do" says '"message":"schema: keyword \\"uniqueItems\\
 ok "in each API by its own field" is 400 /v1/responses "{\"input\":\"Hello\",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"a\",$unique}}}"
 ok "that of the format" says '"param":"text.format"' out
 ok "one that need not be enforced" is 200 /v1/chat/completions "{$chat,\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"strict\":false,$unique}}}"
-ok "the log tells the number" says '1 keywords in a request.s schema are not enforced' serve.err
+ok "the log tells the number" says '1 keyword in a request.s schema is not enforced' serve.err
 ok "and not what the schema says" eval '! grep -q uniqueItems serve.err'
 ok "required tools" is 200 /v1/chat/completions "{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}],\"max_tokens\":200,\"parallel_tool_calls\":false,\"tool_choice\":\"required\",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"weather\",
 	\"parameters\":{\"type\":\"object\",\"properties\":{\"city\":{\"enum\":[\"Bern\",\"Genf\"]}},\"required\":[\"city\"],\"additionalProperties\":false}}}]}"
@@ -346,6 +346,7 @@ cat leaves.out
 ok "and it ends  " down
 printf 'secret-a\nsecret-b\n' > keys && chmod 600 keys
 ok "clients with keys" up --api-key-file keys --max-sequences 1
+ok "the command that it prints has a place for the key" says "^curl -H 'Authorization: Bearer KEY' http" serve.out
 ok "another key is another client" sooner "-H x-api-key:secret-a" "-H x-api-key:secret-b"
 ok "the same key is the same one, from any address" later "-H x-api-key:secret-a" "-H x-api-key:secret-a --interface 127.0.0.2"
 ok "and it ends " down

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/eval/show.h"
 #include <math.h>
+#include "cmd/shared/engine_memory.h"
 #include "cmd/shared/show.h"
 
 /* Writes "12.345 +/- 0.012", or only the value if the half-width is unknown; "-": no value. */
@@ -65,7 +66,7 @@ static void add_memory(struct text *out, const struct eval_measured *m)
 		  (int)(strlen(m->name) < 32 ? 32 - strlen(m->name) : 0), "", "planned MB", "used MB");
 	for (int i = 0; i < MEM_KINDS; i++)
 		if (p->kind_peak[i] || y->used[i])
-			text_addf(out, "  %-40s  %12.3f  %12.3f\n", memory_kind_text((enum memory_kind)i),
+			text_addf(out, "  %-40s  %12.3f  %12.3f\n", engine_memory_text((enum memory_kind)i),
 				  megabytes(p->kind_peak[i]), megabytes(y->used[i]));
 	text_addf(out, "  %-40s  %12.3f  %12.3f\n", "  of the cache: pages in use",
 		  megabytes((uint64_t)p->pages * p->page_bytes),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay serve --plan: how memory would be divided. */
 #include "cmd/serve/serve.h"
+#include "cmd/shared/engine_memory.h"
 #include "cmd/shared/show.h"
 
 static enum status plan_of(const struct serve_opts *o, const struct log *log, struct load_plan *plan,
@@ -21,12 +22,6 @@ static enum status plan_of(const struct serve_opts *o, const struct log *log, st
 	return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
 }
 
-/* What a kind of memory holds in a server, which trains nothing. */
-static const char *kind_text(enum memory_kind kind)
-{
-	return kind == MEM_TRAINED ? "LoRA adapters" : memory_kind_text(kind);
-}
-
 /* Sequences of the whole context that the KV cache holds at once. */
 static double sequences_that_fit(const struct load_plan *p)
 {
@@ -39,12 +34,12 @@ static void print(const struct load_plan *p)
 	printf("%-36s %10.3f GB\n", "all", (double)p->bytes * 1e-9);
 	for (int i = 0; i < MEM_KINDS; i++)
 		if (p->kind[i])
-			printf("  %-34s %10.3f GB\n", kind_text((enum memory_kind)i),
+			printf("  %-34s %10.3f GB\n", engine_memory_text((enum memory_kind)i),
 			       (double)p->kind[i] * 1e-9);
 	printf("%-36s %10lld of %lld tokens, %.3f MB each\n", "pages of the KV cache", (long long)p->pages,
 	       (long long)p->page_tokens, (double)p->page_bytes * 1e-6);
 	printf("%-36s %10lld\n", "tokens in the KV cache", (long long)(p->pages * p->page_tokens));
-	printf("%-36s %10.1f of %lld tokens\n", "whole sequences that fit", sequences_that_fit(p),
+	printf("%-36s %10.1f of %lld tokens\n", "longest sequences that fit", sequences_that_fit(p),
 	       (long long)p->positions);
 	printf("%-36s %10lld\n", "sequences at once, at most", (long long)p->sequences);
 }

@@ -47,7 +47,7 @@ static const struct opt opts[] = {
 		.help = "most requests that run or wait. Further requests get status 429"),
 	OPT_ROW(struct serve_opts, memory, .name = "memory",
 		.also = "gpu-memory-utilization mem-fraction-static", .preset = "0", .unit = "B",
-		.help = "memory for weights and KV cache; 0: 90 % of the GPU's memory, or half of the host's"),
+		.help = "memory for weights and KV cache, such as 40GiB; 0: 90 % of the GPU's memory, or half of the host's"),
 	OPT_ROW(struct serve_opts, page, .name = "page-tokens", .also = "block-size", .preset = "32",
 		.min = 16, .max = 64, .help = "tokens per page of the KV cache: 16, 32 or 64"),
 	OPT_ROW(struct serve_opts, cache, .name = "kv-cache", .also = "kv-cache-dtype cache-type-k",
@@ -79,7 +79,7 @@ static const struct opt opts[] = {
 		.help = "most open connections; 0: 10000. A request on a further connection gets status 503, but "
 			"/health, /ready and /metrics are answered"),
 	OPT_ROW(struct serve_opts, body, .name = "max-body", .preset = "0", .unit = "B",
-		.help = "largest body of a request; 0: 32 MiB"),
+		.help = "largest body of a request, such as 8MiB; 0: 32 MiB"),
 	OPT_ROW(struct serve_opts, answer_s, .name = "max-seconds", .preset = "0", .max = 1e6,
 		.help = "time limit from a request to the end of its answer, in seconds. Then the answer ends with "
 			"an error. 0: no limit"),

@@ -33,9 +33,10 @@ void serve_show_ready(const struct serving *s)
 	for (int32_t i = 0; s->o->adapters.count > 1 && i < s->o->adapters.count; i++)
 		printf("adapter %s: %s\n", s->o->adapters.name[i], s->o->adapters.dir[i]);
 	printf("API and chat page: %s://%s%s%s:%u\n", scheme, open, host, close, (unsigned)s->port);
-	printf("curl %s%s://%s%s%s:%u/v1/chat/completions -H 'Content-Type: application/json' -d "
+	printf("curl %s%s%s://%s%s%s:%u/v1/chat/completions -H 'Content-Type: application/json' -d "
 	       "'{\"model\": \"%s\", \"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'\n",
-	       s->o->certificate ? "-k " : "", scheme, open, host, close, (unsigned)s->port, name);
+	       s->o->certificate ? "-k " : "", s->o->api_keys ? "-H 'Authorization: Bearer KEY' " : "",
+	       scheme, open, host, close, (unsigned)s->port, name);
 	printf("run directory: %s\n", s->record.dir);
 	show_flush();
 }

@@ -26,6 +26,11 @@ static void add_row(json_t *out, const char *component, const char *what, json_t
 					     planned, "used", (json_int_t)used));
 }
 
+const char *engine_memory_text(enum memory_kind kind)
+{
+	return kind == MEM_TRAINED ? "LoRA adapters" : memory_kind_text(kind);
+}
+
 json_t *engine_memory_json(const struct engine_memory *m)
 {
 	const struct load_plan *p = &m->planned;
@@ -34,7 +39,7 @@ json_t *engine_memory_json(const struct engine_memory *m)
 	for (int i = 0; out && i < MEM_KINDS; i++)
 		if (p->kind_peak[i] || m->used[i])
 			add_row(out, memory_kind_name((enum memory_kind)i),
-				memory_kind_text((enum memory_kind)i),
+				engine_memory_text((enum memory_kind)i),
 				json_integer((json_int_t)p->kind_peak[i]), m->used[i]);
 	if (!out)
 		return NULL;

@@ -16,6 +16,8 @@ struct engine_memory {
 
 /* Reads the engine of this process. */
 void engine_memory_read(struct engine_memory *m, struct engine *e);
+/* What a kind of memory holds in an engine, which trains nothing. */
+const char *engine_memory_text(enum memory_kind kind);
 /* [{"component", "what", "planned": bytes or null, "used": bytes}, ..]. NULL: no memory. Owner: caller. */
 json_t *engine_memory_json(const struct engine_memory *m);
 #endif

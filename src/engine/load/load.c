@@ -217,9 +217,11 @@ static enum status plan_cpu(struct loaded *l, const struct load_options *o, stru
 	const uint64_t memory = o->memory ? o->memory : (uint64_t)((double)host_memory() * memory_share_cpu);
 
 	if (o->weights_e4m3)
-		return error_set(err, STATUS_UNSUPPORTED,
-				 "%s: FP8 weights need a GPU of sm_90; leave the weights' type to the CPU",
-				 o->model);
+		return error_set(
+			err, STATUS_UNSUPPORTED,
+			"%s: FP8 weights need a GPU of the Hopper generation (sm_90), and this plan is for the "
+			"CPU; leave out --weights fp8",
+			o->model);
 	plan_backend_cpu(&l->back, cpu_backend_threads(), &l->arena);
 	l->back.invariant = true;
 	return plan(l, o, memory, out, err);

@@ -73,7 +73,10 @@ static void add_model(struct text *out, const struct front_end *fe, const char *
 		json_out_text(out, parent);
 	else
 		text_add(out, "null");
-	text_addf(out, ",\"max_model_len\":%lld}", (long long)link_ready(fe->link)->context);
+	/* not known before the model is loaded */
+	if (link_ready(fe->link)->context)
+		text_addf(out, ",\"max_model_len\":%lld", (long long)link_ready(fe->link)->context);
+	text_add(out, "}");
 }
 
 static const char *served(const char *const *names, const char *name)
