@@ -28,11 +28,11 @@ tpot() { awk '{ $17 = $17 / ($9 - 1) } 1' joined > per_token; mv per_token joine
 # No token is read before it was sent; a gap is rounded to microseconds.
 causal() { holds "$(column 21 | grep -v '^-' | quantile 0) > -0.01"; }
 # measure GAPS CODE OPTION.. : a run against a stub with these options, and its figures. On a busy machine client or stub may be late for most
-# of the requests, so it has three attempts. The client may have to say that it was late itself (2).
+# of the requests, so it has six attempts. The client may have to say that it was late itself (2).
 measure() {
 	gaps=$1 want_code=$2
 	shift 2
-	for attempt in 1 2 3; do
+	for attempt in 1 2 3 4 5 6; do
 		up --ttft-ms 200 --itl-ms 40 "$@"
 		load "$want_code" --trace trace.jsonl --warmup 0 || [ "$code" = 2 ] || return 1
 		down
