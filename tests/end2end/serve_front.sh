@@ -210,6 +210,8 @@ for two in 'Content-Length: 5\r\nContent-Length: 60' 'Content-Length: 5\r\nTrans
 	raw "POST /tokenize HTTP/1.1\r\nHost: a\r\n$two\r\n\r\n0\r\n\r\nGET /health HTTP/1.1\r\n\r\n"
 	ok "a body with two lengths is refused" sh -c "head -n 1 out | grep -q '^HTTP/1.1 400 ' && grep -q '$one_length' out"
 	ok "and nothing after it is read" [ "$(grep -c '^HTTP/1.1 ' out)" = 1 ]
+	raw "POST /v1/nothing HTTP/1.1\r\nHost: a\r\n$two\r\n\r\n0\r\n\r\nGET /health HTTP/1.1\r\n\r\n"
+	ok "nor after one to no endpoint" [ "$(grep -c '^HTTP/1.1 ' out)" = 1 ]
 done
 by_library() { raw "$2" && head -n 1 out | grep -q "^HTTP/1.1 $1 " && says '^Connection: close' out && says '<title>' out; } # STATUS TEXT
 ok "a long path is 414" by_library 414 "GET /$(cat long) HTTP/1.1\r\nHost: a\r\n\r\n"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text side of a model: its own Jinja template, its defaults, the form of its calls, and where thoughts
  * begin. */
-#include <float.h>
 #include "scratch.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "core/file/file.h"

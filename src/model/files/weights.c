@@ -265,11 +265,16 @@ bool weights_find(struct weights_raw *raw, const struct weights *w, const char *
 bool weights_are_e4m3_of_rows(const struct weights *w)
 {
 	for (size_t i = 0; i < names_count(&w->shape); i++) {
-		struct weights_raw raw;
+		const struct tensor *t;
+		struct e4m3_scale scale;
 		struct named n;
 
 		names_at(&n, &w->shape, i);
-		if (weights_find(&raw, w, n.hf) && e4m3_scale_is_of_rows(&raw.scale))
+		t = lookup(w, &n);
+		if (!t || t->dtype != DTYPE_E4M3)
+			continue;
+		scale = e4m3_file_scale(w->shards, &n);
+		if (e4m3_scale_is_of_rows(&scale))
 			return true;
 	}
 	return false;

@@ -191,8 +191,7 @@ static bool allow(struct exchange *x, struct api_error *e)
 static enum MHD_Result count_length(void *count, enum MHD_ValueKind kind, const char *name, const char *value)
 {
 	(void)kind, (void)value;
-	*(int *)count +=
-		!strcasecmp(name, "Content-Length") || !strcasecmp(name, "Transfer-Encoding") ? 1 : 0;
+	*(int *)count += !strcasecmp(name, "Content-Length") || !strcasecmp(name, "Transfer-Encoding");
 	return MHD_YES;
 }
 
@@ -255,13 +254,16 @@ static enum MHD_Result begin(struct front_end *fe, struct MHD_Connection *connec
 	if (x->last && !(route && route->open)) {
 		excess_fail(fe, &e);
 		exchange_error(x, &e);
+	} else if (!check_framing(x, &e)) {
+		exchange_error(x, &e);
+		return send_response(x);
 	} else if (preflight) {
 		x->http = 204;
 		x->type = "";
 		x->state = EXCHANGE_READY;
 	} else if (!route || !allow(x, &e)) {
 		exchange_error(x, &e);
-	} else if (!check_framing(x, &e) || !check_length(x, &e)) {
+	} else if (!check_length(x, &e)) {
 		exchange_error(x, &e);
 		return send_response(x); /* the body is not read, so MHD closes the connection */
 	} else if (route->get) {
